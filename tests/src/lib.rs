@@ -1,0 +1,1 @@
+//! Harness and simulator for the suites in `tests/`.
