@@ -1,1 +1,41 @@
-//! See ARCHITECTURE.md.
+//! The words of FerryMQ: names, ids, the message descriptor and its headers, reason codes, time, distinguished names,
+//! and the write set, which is what one step of a queue manager changed.
+//!
+//! **Invariant:** this crate knows no clock, no I/O, no serialisation format and no async runtime.
+#![warn(
+    clippy::wildcard_enum_match_arm,
+    clippy::match_wildcard_for_single_variants,
+    clippy::arithmetic_side_effects
+)]
+
+mod account;
+mod descriptor;
+mod distinguished_name;
+mod header;
+mod ids;
+mod limits;
+mod message;
+mod names;
+mod reason;
+mod time;
+mod write_set;
+
+pub use account::{AccountEntry, AccountReason};
+pub use descriptor::{
+    ExceptionReport, MessageDescriptor, MessageType, Persistence, Priority, ReportOptions,
+};
+pub use distinguished_name::{DistinguishedName, DnAttribute, DnAttributeType};
+pub use header::{DeadLetterHeader, HeaderError, TransmissionHeader};
+pub use ids::{
+    BodyId, CorrelationId, Epoch, MessageId, ObjectId, Position, QueueManagerId, Sequence,
+    UnitOfWorkId,
+};
+pub use limits::*;
+pub use message::Message;
+pub use names::{ChannelName, NameError, ObjectName, QueueManagerName, QueueName};
+pub use reason::{CompletionCode, ReasonCode};
+pub use time::Timestamp;
+pub use write_set::{
+    BatchInDoubt, Change, MessageRow, QueueRow, ReceiverRow, SenderRow, UnitOfWorkOutcome,
+    UnitOfWorkRow, WriteSet,
+};

@@ -1,0 +1,232 @@
+//! The message descriptor: what travels with every message.
+
+use core::fmt;
+
+use crate::{CorrelationId, MessageId, PRIORITY_MAX, Timestamp};
+
+/// Whether a message survives a restart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum Persistence {
+    /// Delivered at most once; a restart or a failing fast channel may lose it. `MQPER_NOT_PERSISTENT`.
+    #[default]
+    NonPersistent,
+    /// Neither lost nor repeated once its put was answered. `MQPER_PERSISTENT`.
+    Persistent,
+}
+
+/// A message priority, 0 (lowest) to 9.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Priority(u8);
+
+impl Priority {
+    /// The highest, 9.
+    pub const MAX: Self = Self(PRIORITY_MAX);
+
+    /// Checks the range; `None` above 9.
+    #[must_use]
+    pub fn new(value: u8) -> Option<Self> {
+        (value <= PRIORITY_MAX).then_some(Self(value))
+    }
+
+    /// Its number.
+    #[must_use]
+    pub const fn get(self) -> u8 {
+        self.0
+    }
+}
+
+impl fmt::Display for Priority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+/// What a message is for. `MsgType`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct MessageType(u32);
+
+impl MessageType {
+    /// `MQMT_REQUEST`.
+    pub const REQUEST: Self = Self(1);
+    /// `MQMT_REPLY`.
+    pub const REPLY: Self = Self(2);
+    /// `MQMT_REPORT`.
+    pub const REPORT: Self = Self(4);
+    /// `MQMT_DATAGRAM`, the default of a put.
+    pub const DATAGRAM: Self = Self(8);
+
+    /// Checks the range: 1 to 8 for the system, 65536 to 999999999 for applications. Otherwise `None`: 2029.
+    #[must_use]
+    pub fn new(value: u32) -> Option<Self> {
+        matches!(value, 1 | 2 | 4 | 8 | 65_536..=999_999_999).then_some(Self(value))
+    }
+
+    /// Its number.
+    #[must_use]
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+}
+
+/// Which exception report the putter asked for. `MQRO_EXCEPTION*`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ExceptionReport {
+    /// None.
+    No,
+    /// Without application data.
+    WithoutData,
+    /// With the first 100 bytes of application data.
+    WithData,
+    /// With all application data.
+    WithFullData,
+}
+
+/// Report options. `Report`, `MQRO_*`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct ReportOptions(u32);
+
+impl ReportOptions {
+    const EXCEPTION: u32 = 0x0100_0000;
+    const EXCEPTION_WITH_DATA: u32 = 0x0300_0000;
+    const EXCEPTION_WITH_FULL_DATA: u32 = 0x0700_0000;
+    const DISCARD_MSG: u32 = 0x0800_0000;
+    const PASS_CORREL_ID: u32 = 0x40;
+    const PASS_MSG_ID: u32 = 0x80;
+
+    /// No report, dead-letter when undeliverable: the default.
+    pub const NONE: Self = Self(0);
+
+    /// From the number of the descriptor.
+    #[must_use]
+    pub const fn from_bits(bits: u32) -> Self {
+        Self(bits)
+    }
+
+    /// The number of the descriptor.
+    #[must_use]
+    pub const fn bits(self) -> u32 {
+        self.0
+    }
+
+    /// The exception report asked for.
+    #[must_use]
+    pub const fn exception(self) -> ExceptionReport {
+        match self.0 & Self::EXCEPTION_WITH_FULL_DATA {
+            Self::EXCEPTION_WITH_FULL_DATA => ExceptionReport::WithFullData,
+            Self::EXCEPTION_WITH_DATA => ExceptionReport::WithData,
+            Self::EXCEPTION => ExceptionReport::WithoutData,
+            _ => ExceptionReport::No,
+        }
+    }
+
+    /// `MQRO_DISCARD_MSG`: an undeliverable message is discarded, not dead-lettered.
+    #[must_use]
+    pub const fn discard(self) -> bool {
+        self.0 & Self::DISCARD_MSG != 0
+    }
+
+    /// `MQRO_PASS_MSG_ID`: a report keeps the message id.
+    #[must_use]
+    pub const fn pass_message_id(self) -> bool {
+        self.0 & Self::PASS_MSG_ID != 0
+    }
+
+    /// `MQRO_PASS_CORREL_ID`: a report keeps the correlation id.
+    #[must_use]
+    pub const fn pass_correlation_id(self) -> bool {
+        self.0 & Self::PASS_CORREL_ID != 0
+    }
+}
+
+/// The message descriptor, resolved: what a queue keeps beside the data. `MQMD`.
+///
+/// Text fields hold no padding; their lengths in bytes are those of IBM MQ and are checked where a message comes in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MessageDescriptor {
+    /// `Report`.
+    pub report: ReportOptions,
+    /// `MsgType`.
+    pub message_type: MessageType,
+    /// When the message expires; `None` is never. `Expiry`, as a point in time, since due times are absolute here.
+    pub expires_at: Option<Timestamp>,
+    /// `Feedback`: reason code or `MQFB_*` of a report.
+    pub feedback: u32,
+    /// `Encoding` of numbers in what follows the descriptor.
+    pub encoding: u32,
+    /// `CodedCharSetId` of text in what follows the descriptor.
+    pub coded_character_set_id: u32,
+    /// `Format` of what follows the descriptor, at most 8 bytes.
+    pub format: String,
+    /// `Priority`.
+    pub priority: Priority,
+    /// `Persistence`.
+    pub persistence: Persistence,
+    /// `MsgId`.
+    pub message_id: MessageId,
+    /// `CorrelId`.
+    pub correlation_id: CorrelationId,
+    /// `ReplyToQ`; empty is none.
+    pub reply_to_queue: String,
+    /// `ReplyToQMgr`; empty is none.
+    pub reply_to_queue_manager: String,
+    /// `UserIdentifier`, at most 12 bytes: set by the queue manager, never by the putter.
+    pub user_identifier: String,
+    /// `PutApplName`, at most 28 bytes.
+    pub put_application_name: String,
+    /// `PutDate` and `PutTime`: when the message was first put; channels pass it on.
+    pub put_time: Timestamp,
+    /// `GroupId`, all zeros for none.
+    pub group_id: CorrelationId,
+    /// `MsgSeqNumber` in the group, from 1.
+    pub message_sequence_number: u32,
+    /// `Offset` of a segment, in bytes.
+    pub offset: u32,
+    /// `MsgFlags`.
+    pub message_flags: u32,
+    /// `OriginalLength` of a segmented message, in bytes; `-1` if not known.
+    pub original_length: i32,
+}
+
+impl MessageDescriptor {
+    /// `MQFMT_NONE`.
+    pub const FORMAT_NONE: &'static str = "";
+    /// `MQFMT_STRING`.
+    pub const FORMAT_STRING: &'static str = "MQSTR";
+    /// `MQFMT_DEAD_LETTER_HEADER`.
+    pub const FORMAT_DEAD_LETTER_HEADER: &'static str = "MQDEAD";
+    /// `MQFMT_XMIT_Q_HEADER`.
+    pub const FORMAT_TRANSMISSION_HEADER: &'static str = "MQXMIT";
+    /// `MQENC_NATIVE` of the platforms that IBM calls reversed: little-endian integers and IEEE floats.
+    pub const ENCODING_LITTLE_ENDIAN: u32 = 546;
+    /// UTF-8.
+    pub const CCSID_UTF8: u32 = 1208;
+}
+
+impl Default for MessageDescriptor {
+    /// `MQMD_DEFAULT`, with what a queue manager would resolve left at its lowest value.
+    fn default() -> Self {
+        Self {
+            report: ReportOptions::NONE,
+            message_type: MessageType::DATAGRAM,
+            expires_at: None,
+            feedback: 0,
+            encoding: Self::ENCODING_LITTLE_ENDIAN,
+            coded_character_set_id: Self::CCSID_UTF8,
+            format: String::new(),
+            priority: Priority::default(),
+            persistence: Persistence::default(),
+            message_id: MessageId::NONE,
+            correlation_id: CorrelationId::NONE,
+            reply_to_queue: String::new(),
+            reply_to_queue_manager: String::new(),
+            user_identifier: String::new(),
+            put_application_name: String::new(),
+            put_time: Timestamp::ZERO,
+            group_id: CorrelationId::NONE,
+            message_sequence_number: 1,
+            offset: 0,
+            message_flags: 0,
+            original_length: -1,
+        }
+    }
+}
