@@ -1,0 +1,1 @@
+//! The one place where a reason code becomes a gRPC status.

@@ -1,0 +1,1 @@
+//! Write sets and rows as protobuf.
