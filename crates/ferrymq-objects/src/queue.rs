@@ -1,0 +1,158 @@
+//! Queue definitions, attribute by attribute.
+
+use ferrymq_types::{ObjectId, Persistence, Priority, QueueManagerName, QueueName, Timestamp};
+
+/// Whether something is allowed. `ENABLED`, `DISABLED`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum Enabled {
+    /// `ENABLED`.
+    #[default]
+    Yes,
+    /// `DISABLED`.
+    No,
+}
+
+/// What a local queue is for. `USAGE`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum Usage {
+    /// `NORMAL`: for applications.
+    #[default]
+    Normal,
+    /// `XMITQ`: messages wait for a channel.
+    Transmission,
+}
+
+/// In what order messages are delivered. `MSGDLVSQ`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum DeliverySequence {
+    /// `PRIORITY`: highest priority first, first in first out within one.
+    #[default]
+    Priority,
+    /// `FIFO`: priority does not count.
+    Fifo,
+}
+
+/// What becomes of non-persistent messages over a restart. `NPMCLASS`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum NonPersistentClass {
+    /// `NORMAL`: they are gone after every restart.
+    #[default]
+    Normal,
+    /// `HIGH`: kept over an orderly stop. Accepted and shown; messages are treated as `NORMAL` so far.
+    High,
+}
+
+/// When a trigger is due. `TRIGTYPE`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum TriggerType {
+    /// `FIRST`: the first message of an empty queue.
+    #[default]
+    First,
+    /// `EVERY`.
+    Every,
+    /// `DEPTH`.
+    Depth,
+    /// `NONE`.
+    None,
+}
+
+/// What every kind of queue has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueueBase {
+    /// Never used again, so that a queue that is defined anew inherits nothing.
+    pub id: ObjectId,
+    /// The name.
+    pub name: QueueName,
+    /// `DESCR`, at most 64 characters.
+    pub description: String,
+    /// `PUT`. Default `ENABLED`.
+    pub put: Enabled,
+    /// `DEFPRTY`. Default 0.
+    pub default_priority: Priority,
+    /// `DEFPSIST`. Default `NO`. The first definition on the path counts.
+    pub default_persistence: Persistence,
+    /// `ALTDATE`, `ALTTIME`.
+    pub altered: Timestamp,
+}
+
+/// A queue that holds messages. `QLOCAL`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LocalQueue {
+    /// What every kind has.
+    pub base: QueueBase,
+    /// `GET`. Default `ENABLED`.
+    pub get: Enabled,
+    /// `MAXDEPTH`, messages, uncommitted ones included. Default 5000.
+    pub max_depth: u32,
+    /// `MAXMSGL`, bytes. Default 4194304.
+    pub max_message_length: u32,
+    /// `MSGDLVSQ`. Default `PRIORITY`.
+    pub delivery_sequence: DeliverySequence,
+    /// `USAGE`. Default `NORMAL`.
+    pub usage: Usage,
+    /// `TRIGGER`, `NOTRIGGER`. Default `NOTRIGGER`.
+    pub trigger: bool,
+    /// `TRIGTYPE`. Default `FIRST`.
+    pub trigger_type: TriggerType,
+    /// `TRIGDATA`: on a transmission queue the channel to start. At most 64 characters.
+    pub trigger_data: String,
+    /// `INITQ`: the initiation queue. `SYSTEM.CHANNEL.INITQ` for channels.
+    pub initiation_queue: Option<QueueName>,
+    /// `BOTHRESH`, backouts. Default 0: poison handling off.
+    pub backout_threshold: u32,
+    /// `BOQNAME`: where a message goes when its backout count reaches the threshold.
+    pub backout_requeue_name: Option<QueueName>,
+    /// `NPMCLASS`. Default `NORMAL`.
+    pub non_persistent_class: NonPersistentClass,
+    /// `SHARE`, `NOSHARE`. Default `SHARE`.
+    pub share: bool,
+    /// `CRDATE`, `CRTIME`.
+    pub created: Timestamp,
+}
+
+/// Local knowledge of a queue elsewhere, or of a queue manager. `QREMOTE`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemoteQueue {
+    /// What every kind has.
+    pub base: QueueBase,
+    /// `RNAME`; `None` makes it a queue-manager alias (or a reply-to alias when used so).
+    pub remote_name: Option<QueueName>,
+    /// `RQMNAME`.
+    pub remote_queue_manager: Option<QueueManagerName>,
+    /// `XMITQ`.
+    pub transmission_queue: Option<QueueName>,
+}
+
+/// Another name for a queue. `QALIAS`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AliasQueue {
+    /// What every kind has.
+    pub base: QueueBase,
+    /// `GET`. Default `ENABLED`.
+    pub get: Enabled,
+    /// `TARGET` (`TARGQ`).
+    pub target: Option<QueueName>,
+}
+
+/// A queue definition of any kind. All kinds share one name space.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Queue {
+    /// `QLOCAL`.
+    Local(LocalQueue),
+    /// `QREMOTE`.
+    Remote(RemoteQueue),
+    /// `QALIAS`.
+    Alias(AliasQueue),
+}
+
+impl Queue {
+    /// What every kind has.
+    #[must_use]
+    pub const fn base(&self) -> &QueueBase {
+        match self {
+            Self::Local(q) => &q.base,
+            Self::Remote(q) => &q.base,
+            Self::Alias(q) => &q.base,
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! A queue manager: its own attributes and the objects that it owns.
+
+use std::collections::BTreeMap;
+
+use ferrymq_types::{ChannelName, QueueManagerId, QueueManagerName, QueueName, Timestamp};
+
+use crate::{Channel, Queue};
+
+/// What `DISPLAY QMGR` shows and `ALTER QMGR` changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueueManagerAttributes {
+    /// `QMNAME`.
+    pub name: QueueManagerName,
+    /// `QMID` as bytes: made once, when the queue manager is created.
+    pub id: QueueManagerId,
+    /// `DESCR`, at most 64 characters.
+    pub description: String,
+    /// `DEADQ`: the dead-letter queue.
+    pub dead_letter_queue_name: Option<QueueName>,
+    /// `DEFXMITQ`: where messages for unknown queue managers go.
+    pub default_transmission_queue: Option<QueueName>,
+    /// `MAXMSGL`, bytes. Default 4194304.
+    pub max_message_length: u32,
+    /// `MAXUMSGS`, messages of one unit of work. Default 10000.
+    pub max_uncommitted_messages: u32,
+    /// `MAXHANDS`, handles of one connection. Default 256.
+    pub max_handles: u32,
+    /// `CRDATE`, `CRTIME`.
+    pub created: Timestamp,
+    /// `ALTDATE`, `ALTTIME`.
+    pub altered: Timestamp,
+}
+
+/// A queue manager and its objects, as of one applied command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueueManager {
+    /// Its attributes.
+    pub attributes: QueueManagerAttributes,
+    /// Its queues of all kinds.
+    pub queues: BTreeMap<QueueName, Queue>,
+    /// Its channels of all types.
+    pub channels: BTreeMap<ChannelName, Channel>,
+    /// The node that hosts it.
+    pub node: u64,
+}
