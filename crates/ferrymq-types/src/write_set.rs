@@ -79,7 +79,14 @@ pub enum Change {
     SetSender(Box<SenderRow>),
     /// State of a receiving channel.
     SetReceiver(Box<ReceiverRow>),
-    /// A channel definition is gone, and its state with it.
+    /// Whether a channel of any type is `STOPPED` by an operator: kept over a restart until it is started by hand.
+    SetChannelStopped {
+        /// The channel.
+        channel: ChannelName,
+        /// Whether it is.
+        stopped: bool,
+    },
+    /// A channel definition is gone, and its state with it: sender, receiver and stopped rows of that name.
     DeleteChannel {
         /// The channel.
         channel: ChannelName,
@@ -127,8 +134,11 @@ pub struct QueueRow {
 pub struct BatchInDoubt {
     /// `LUWID` of the batch.
     pub id: UnitOfWorkId,
-    /// The number of its first message; the others follow without a gap.
+    /// The number of its first message.
     pub first_number: u64,
+    /// The number of its last message. The numbers between are those of its messages and of messages that the partner
+    /// refused and that were dead-lettered here.
+    pub last_number: u64,
     /// Its messages on the transmission queue, in the order of their numbers.
     pub messages: Vec<Sequence>,
 }
@@ -150,8 +160,6 @@ pub struct SenderRow {
     pub in_doubt: Vec<BatchInDoubt>,
     /// The partner that confirmed last, if any did.
     pub partner: Option<(QueueManagerName, QueueManagerId)>,
-    /// `STATUS(STOPPED)`: stays over a restart until it is started by hand.
-    pub stopped: bool,
 }
 
 /// What a receiving channel remembers. Keyed by channel name and the sender's queue manager id.
