@@ -1,1 +1,22 @@
-//! See ARCHITECTURE.md.
+//! A queue manager that decides: queues, units of work, put, get, browse, backout, expiry, and the records of channels.
+//!
+//! `Engine::step` takes an [`Input`] and appends [`Effect`]s; the caller performs them in their order and adds nothing.
+//!
+//! **Invariant:** the engine reads no clock, no disk, no socket, spawns nothing and awaits nothing. The same inputs give the
+//! same effects.
+#![warn(
+    clippy::wildcard_enum_match_arm,
+    clippy::match_wildcard_for_single_variants,
+    clippy::arithmetic_side_effects
+)]
+
+mod effect;
+mod request;
+
+pub use effect::{
+    Browsed, Cursor, DumpItem, Effect, Event, Failure, Got, PutDone, QueueStatistics,
+    ReceiverState, Reply, SenderState, Transmission,
+};
+pub use request::{
+    Browse, ConnectionId, Context, FetchId, Fetched, Get, Input, MatchIds, Put, Request, RequestId,
+};

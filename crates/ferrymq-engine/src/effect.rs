@@ -1,0 +1,232 @@
+//! What comes out of the engine.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ferrymq_types::{
+    AccountEntry, ChannelName, CorrelationId, Message, MessageId, ObjectId, Position, Priority,
+    QueueName, ReasonCode, ReceiverRow, SenderRow, Sequence, Timestamp, UnitOfWorkRow, WriteSet,
+};
+
+use crate::{FetchId, RequestId};
+
+/// What the caller is to do, in order.
+#[derive(Debug)]
+pub enum Effect {
+    /// Append this to the journal. Positions come in order, without a gap.
+    Write(WriteSet),
+    /// Answer a request, once `after` is durable; [`Position::ZERO`]: at once (rule U7).
+    Reply {
+        /// The request.
+        id: RequestId,
+        /// The highest position that the answer shows.
+        after: Position,
+        /// The answer.
+        reply: Result<Reply, Failure>,
+    },
+    /// Read a stored message and come back with [`crate::Input::Fetched`].
+    Fetch {
+        /// The number of the fetch.
+        fetch: FetchId,
+        /// The queue.
+        queue: ObjectId,
+        /// The place.
+        sequence: Sequence,
+    },
+    /// Tell operators; becomes a log line, a metric or an event message. Once `after` is durable.
+    Report {
+        /// The highest position that the event shows.
+        after: Position,
+        /// What happened.
+        event: Event,
+    },
+}
+
+/// Something that an operator may want to know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// A message can be transmitted and no channel has the queue open: its trigger is due.
+    TransmissionQueueTriggered {
+        /// The transmission queue.
+        queue: QueueName,
+        /// `TRIGDATA`, if it names a channel.
+        channel: Option<ChannelName>,
+    },
+    /// A message left by another way than a committed get.
+    Accounted(Arc<AccountEntry>),
+    /// A message cannot be read: it stays.
+    Damaged {
+        /// The queue.
+        queue: QueueName,
+        /// The place.
+        sequence: Sequence,
+        /// What is wrong, with file and position.
+        what: String,
+    },
+    /// A queue is full.
+    QueueFull {
+        /// The queue.
+        queue: QueueName,
+    },
+    /// Rows name a queue that no definition knows: kept, not served (rule U15).
+    UnknownQueue {
+        /// The id.
+        queue: ObjectId,
+        /// The name when it was made.
+        name: QueueName,
+        /// Messages on it.
+        messages: u64,
+    },
+}
+
+/// Why a request failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// The reason code.
+    pub reason: ReasonCode,
+    /// The object concerned, if any.
+    pub object: Option<String>,
+}
+
+/// A put that took effect (or, in a unit of work, will).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PutDone {
+    /// `MsgId`.
+    pub message_id: MessageId,
+    /// `CorrelId`.
+    pub correlation_id: CorrelationId,
+    /// `ResolvedQName`.
+    pub resolved_queue: String,
+    /// `ResolvedQMgrName`.
+    pub resolved_queue_manager: String,
+}
+
+/// A message that was got.
+#[derive(Debug, Clone)]
+pub struct Got {
+    /// The message. `expires_at` is as put: what is left is the listener's to compute.
+    pub message: Arc<Message>,
+    /// `BackoutCount`.
+    pub backout_count: u32,
+    /// Its place on the queue.
+    pub sequence: Sequence,
+}
+
+/// Where a browse is. Good for one run of the queue manager (rule U16).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cursor {
+    /// Priority of the message, or 0 on a FIFO queue.
+    pub priority: Priority,
+    /// Its place.
+    pub sequence: Sequence,
+}
+
+/// A message that was looked at.
+#[derive(Debug, Clone)]
+pub struct Browsed {
+    /// The message.
+    pub message: Arc<Message>,
+    /// `BackoutCount`.
+    pub backout_count: u32,
+    /// Where to go on.
+    pub cursor: Cursor,
+}
+
+/// Statistics of a local queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueueStatistics {
+    /// `CURDEPTH`: committed and uncommitted messages.
+    pub depth: u64,
+    /// `UNCOM`: messages put or got in open units of work.
+    pub uncommitted: u64,
+    /// `IPPROCS`: waiting gets and sending channels.
+    pub input_handles: u32,
+    /// `OPPROCS`: units of work and channels that put.
+    pub output_handles: u32,
+    /// When the oldest message that is available was put.
+    pub oldest: Option<Timestamp>,
+    /// `LGETDATE`, `LGETTIME` of this run.
+    pub last_get: Option<Timestamp>,
+    /// `LPUTDATE`, `LPUTTIME` of this run.
+    pub last_put: Option<Timestamp>,
+}
+
+/// A message for a channel.
+#[derive(Debug, Clone)]
+pub struct Transmission {
+    /// Its place on the transmission queue.
+    pub sequence: Sequence,
+    /// The message as it is on the transmission queue, transmission header included.
+    pub message: Arc<Message>,
+    /// Whether it travels fast: it is removed already.
+    pub fast: bool,
+}
+
+/// What a sending channel needs to bind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SenderState {
+    /// Its row.
+    pub row: SenderRow,
+    /// Number of the last message whose confirmation was, or may have been, asked for.
+    pub last_sent: u64,
+}
+
+/// What a receiving channel answers a bind with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReceiverState {
+    /// Its row, as durable; with number 0 if nothing of this generation was committed.
+    pub row: ReceiverRow,
+}
+
+/// A line of a dump.
+#[derive(Debug, Clone)]
+pub struct DumpItem {
+    /// The queue's id and name.
+    pub queue: (ObjectId, QueueName),
+    /// The place.
+    pub sequence: Sequence,
+    /// Whether a unit of work or a channel holds it.
+    pub held: bool,
+    /// `BackoutCount`.
+    pub backout_count: u32,
+    /// The message, if it is in memory; else the store's reader has it.
+    pub message: Option<Arc<Message>>,
+}
+
+/// An answer.
+#[derive(Debug, Clone)]
+pub enum Reply {
+    /// It is done.
+    Done,
+    /// A message was put.
+    Put(PutDone),
+    /// A message was got.
+    Got(Got),
+    /// A message was looked at.
+    Browsed(Browsed),
+    /// How a unit of work ended; `None` is unknown, or still open.
+    UnitOfWork(Option<UnitOfWorkRow>),
+    /// Statistics by queue.
+    Queues(BTreeMap<QueueName, QueueStatistics>),
+    /// Messages removed.
+    Cleared(u64),
+    /// A page of a dump; an empty one is the end.
+    Dump(Vec<DumpItem>),
+    /// A page of the account; an empty one is the end.
+    Account(Vec<Arc<AccountEntry>>),
+    /// What a sending channel needs.
+    Sender(SenderState),
+    /// Messages for a channel, in order; at least one.
+    Transmissions(Vec<Transmission>),
+    /// What a receiving channel needs.
+    Receiver(ReceiverState),
+    /// All channel rows.
+    Channels {
+        /// Sending channels.
+        senders: Vec<SenderRow>,
+        /// Receiving channels.
+        receivers: Vec<ReceiverRow>,
+        /// Channels that an operator stopped.
+        stopped: Vec<ChannelName>,
+    },
+}

@@ -1,0 +1,353 @@
+//! What goes into the engine.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use ferrymq_objects::QueueManager;
+use ferrymq_types::{
+    AccountReason, ChannelName, CorrelationId, MessageDescriptor, MessageId, MessageRow, ObjectId,
+    Persistence, Priority, QueueManagerId, QueueManagerName, QueueName, ReasonCode, Sequence,
+    Timestamp, UnitOfWorkId,
+};
+
+use crate::Cursor;
+
+/// A request, numbered by the caller; its [`crate::Effect::Reply`] carries the number. Never used twice in one run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestId(pub u64);
+
+/// A connection: an application's session, or one end of a channel. Units of work belong to one; when it is gone they are
+/// backed out (invariant A5). Never used twice in one run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnectionId(pub u64);
+
+/// A fetch that the engine asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FetchId(pub u64);
+
+/// What happened.
+#[derive(Debug)]
+pub enum Input {
+    /// Somebody asks for something.
+    Request {
+        /// The number of the request.
+        id: RequestId,
+        /// Who asks.
+        connection: ConnectionId,
+        /// What.
+        request: Request,
+    },
+    /// Nobody waits for the answer any more: a waiting get ends, and takes nothing.
+    Cancelled {
+        /// The request.
+        id: RequestId,
+    },
+    /// The connection is gone: its waiting requests end, its units of work are backed out.
+    Disconnected {
+        /// The connection.
+        connection: ConnectionId,
+    },
+    /// A stored message was read, as [`crate::Effect::Fetch`] asked.
+    Fetched {
+        /// The fetch.
+        fetch: FetchId,
+        /// What was found.
+        result: Fetched,
+    },
+    /// The definitions are now these. Durable here as applied before they come in (rule U15).
+    DefinitionsChanged(Arc<QueueManager>),
+    /// The time that `Engine::next_tick` named has come.
+    Ticked,
+    /// Whether the journal has room for puts (rule U19). `false`: puts are refused with 2192; gets and commits go on.
+    SpaceChanged {
+        /// Whether puts are taken.
+        puts_allowed: bool,
+    },
+}
+
+/// The answer to a fetch.
+#[derive(Debug, Clone)]
+pub enum Fetched {
+    /// The message, verified.
+    Message(Box<MessageRow>, Bytes),
+    /// It is damaged, or could not be read: it stays on its queue and is reported (rule U9). The text names file and position.
+    Damaged(String),
+}
+
+/// Which messages a get or a browse wants; `None` matches any. `MsgId`, `CorrelId`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct MatchIds {
+    /// `MsgId`.
+    pub message_id: Option<MessageId>,
+    /// `CorrelId`.
+    pub correlation_id: Option<CorrelationId>,
+}
+
+/// Who sets the origin of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Context {
+    /// The engine sets `put_time`; user and application name in the descriptor were set by the listener.
+    Default,
+    /// The descriptor is passed on as it is: what a message channel does. `MQPMO_SET_ALL_CONTEXT`.
+    SetAll,
+}
+
+/// A put.
+#[derive(Debug, Clone)]
+pub struct Put {
+    /// `ObjectName`.
+    pub queue: QueueName,
+    /// `ObjectQMgrName`; `None` is local.
+    pub object_queue_manager: Option<QueueManagerName>,
+    /// The descriptor. Its `priority` and `persistence` count only where the two fields below say so.
+    pub descriptor: MessageDescriptor,
+    /// `None`: as the first definition on the path says (`DEFPRTY`).
+    pub priority: Option<Priority>,
+    /// `None`: as the first definition on the path says (`DEFPSIST`).
+    pub persistence: Option<Persistence>,
+    /// A header that goes in front, such as the dead-letter header; mostly empty.
+    pub header: Bytes,
+    /// The data.
+    pub body: Bytes,
+    /// Who sets the origin.
+    pub context: Context,
+    /// The unit of work that it belongs to.
+    pub syncpoint: Option<UnitOfWorkId>,
+    /// For a put outside a unit of work: an id to ask for it again. A put repeated with it takes effect once.
+    pub token: Option<UnitOfWorkId>,
+}
+
+/// A get.
+#[derive(Debug, Clone)]
+pub struct Get {
+    /// The queue.
+    pub queue: QueueName,
+    /// Which messages.
+    pub matching: MatchIds,
+    /// Until when to wait; `None` is not at all.
+    pub wait_until: Option<Timestamp>,
+    /// Longest message that is taken, in bytes; a longer one stays: 2080.
+    pub length_max: Option<u32>,
+    /// The unit of work that locks it.
+    pub syncpoint: Option<UnitOfWorkId>,
+}
+
+/// A step of a browse.
+#[derive(Debug, Clone)]
+pub struct Browse {
+    /// The queue.
+    pub queue: QueueName,
+    /// Which messages.
+    pub matching: MatchIds,
+    /// `None` is the first; else the next after the cursor, never going back.
+    pub after: Option<Cursor>,
+}
+
+/// What can be asked of an engine.
+#[derive(Debug, Clone)]
+pub enum Request {
+    /// Put a message. Reply: [`crate::Reply::Put`].
+    Put(Box<Put>),
+    /// Get a message. Reply: [`crate::Reply::Got`], or failure 2033.
+    Get(Get),
+    /// Look at the next message. Reply: [`crate::Reply::Browsed`], or failure 2033.
+    Browse(Browse),
+    /// Begin a unit of work. An id that is open or has an outcome is refused. Reply: [`crate::Reply::Done`].
+    Begin {
+        /// Chosen by the caller, or at random by the listener.
+        id: UnitOfWorkId,
+    },
+    /// Commit. Refused for a unit of work that is unknown, finished or another connection's (invariant A6); one that this id
+    /// committed before is answered as then. Reply: [`crate::Reply::Done`].
+    Commit {
+        /// The unit of work.
+        id: UnitOfWorkId,
+    },
+    /// Back out. Reply: [`crate::Reply::Done`].
+    BackOut {
+        /// The unit of work.
+        id: UnitOfWorkId,
+    },
+    /// How a unit of work ended. Reply: [`crate::Reply::UnitOfWork`].
+    GetUnitOfWork {
+        /// The unit of work.
+        id: UnitOfWorkId,
+    },
+    /// Statistics of every local queue. Reply: [`crate::Reply::Queues`].
+    QueueStatistics,
+    /// Remove every message of a queue. 2042 if a unit of work or a channel holds one, or somebody waits on it.
+    /// Reply: [`crate::Reply::Cleared`].
+    Clear {
+        /// The queue.
+        queue: QueueName,
+        /// Who, for the account.
+        who: String,
+    },
+    /// Close a queue before its deletion is proposed (rule U15): puts and gets fail with 2052 from now on. 2055 if it holds
+    /// messages and `purge` is not set; 2042 if somebody uses it. Reply: [`crate::Reply::Done`].
+    CloseQueue {
+        /// The queue.
+        queue: QueueName,
+        /// Whether its messages are removed with it.
+        purge: bool,
+        /// Who, for the account.
+        who: String,
+    },
+    /// Open a closed queue again: its deletion was refused. Reply: [`crate::Reply::Done`].
+    ReopenQueue {
+        /// The queue.
+        queue: QueueName,
+    },
+    /// A page of all messages of all queues, in order of queue id and sequence. Reply: [`crate::Reply::Dump`].
+    Dump {
+        /// Go on after this one.
+        after: Option<(ObjectId, Sequence)>,
+        /// Most items.
+        limit: u32,
+    },
+    /// A page of the account. Reply: [`crate::Reply::Account`].
+    Account {
+        /// Go on after this number; 0 is from the start.
+        after: u64,
+        /// Only entries at or after this time.
+        since: Timestamp,
+        /// Most entries.
+        limit: u32,
+    },
+
+    /// A sending channel opens its transmission queue. A running instance of the same channel loses its hold: what it locked
+    /// and did not prepare is released. Reply: [`crate::Reply::Sender`].
+    OpenSender {
+        /// The channel.
+        channel: ChannelName,
+        /// Its `XMITQ`.
+        transmission_queue: QueueName,
+    },
+    /// The next messages for a channel, locked to its batch. Waits for the first one. Fast non-persistent ones are removed at
+    /// once and are in no batch. Reply: [`crate::Reply::Transmissions`]; failure 2033 when the wait is over, 2016 if the
+    /// transmission queue is inhibited for get.
+    SenderGet {
+        /// The channel.
+        channel: ChannelName,
+        /// `LUWID` of the batch, begun by this request if it is new.
+        batch: UnitOfWorkId,
+        /// Most messages.
+        messages_max: u32,
+        /// Stop after the message that crosses this many bytes.
+        bytes_max: u64,
+        /// Whether non-persistent messages travel fast.
+        fast: bool,
+        /// Until when to wait for the first; `None` is not at all.
+        wait_until: Option<Timestamp>,
+    },
+    /// The batch is complete and will be confirmed: its messages and their numbers become durable before the answer, and stay
+    /// locked until they are settled (rule U4). Reply: [`crate::Reply::Done`].
+    PrepareBatch {
+        /// The channel.
+        channel: ChannelName,
+        /// The batch.
+        batch: UnitOfWorkId,
+        /// Number of its first message.
+        first_number: u64,
+        /// Number of its last message.
+        last_number: u64,
+    },
+    /// The partner's last committed number, from a confirmation or an accepted bind: batches up to it leave the transmission
+    /// queue in one write set; with `release`, later ones are locked no longer (rules U4 to U6). A number below what was
+    /// confirmed, above what was sent, or inside a batch is refused with 9005 and changes nothing.
+    /// Reply: [`crate::Reply::Sender`].
+    SettleSender {
+        /// The channel.
+        channel: ChannelName,
+        /// The generation that the number belongs to.
+        generation: u64,
+        /// The number.
+        last_committed: u64,
+        /// `LUWID` that the partner committed last.
+        last_batch: UnitOfWorkId,
+        /// Who the partner is. Another id than before, with numbers that were confirmed, is refused with 9005.
+        partner: (QueueManagerName, QueueManagerId),
+        /// Whether what the partner does not have is released: at a bind.
+        release: bool,
+    },
+    /// Move a message that a channel cannot deliver from its transmission queue to the dead-letter queue of this queue
+    /// manager, in one write set: its transmission header goes, a dead-letter header comes. The batch that holds it, in doubt
+    /// or not, goes on without it. Failure: the reason why the dead-letter queue cannot take it. Reply: [`crate::Reply::Done`].
+    SenderDeadLetter {
+        /// The channel.
+        channel: ChannelName,
+        /// The message.
+        sequence: Sequence,
+        /// Why.
+        reason: ReasonCode,
+    },
+    /// Discard a message that a channel cannot deliver, with an account entry. Reply: [`crate::Reply::Done`].
+    SenderDiscard {
+        /// The channel.
+        channel: ChannelName,
+        /// The message.
+        sequence: Sequence,
+        /// Why.
+        reason: ReasonCode,
+    },
+    /// The channel ends: what it locked and did not prepare goes back to its place (without a backout count: a channel is no
+    /// application). Reply: [`crate::Reply::Done`].
+    CloseSender {
+        /// The channel.
+        channel: ChannelName,
+    },
+    /// Start again at generation + 1 and number 0. 9005 while a batch is in doubt. Reply: [`crate::Reply::Done`].
+    ResetSender {
+        /// The channel.
+        channel: ChannelName,
+    },
+    /// A sender has bound to a receiving channel here: from now on only this connection may commit for it (rule U5); what an
+    /// older one put and did not commit is backed out. Reply: [`crate::Reply::Receiver`].
+    OpenReceiver {
+        /// The channel.
+        channel: ChannelName,
+        /// The sender's queue manager.
+        sender: QueueManagerId,
+        /// Its name.
+        sender_name: QueueManagerName,
+        /// The sender's generation. An older one than was seen is refused with 9005.
+        generation: u64,
+    },
+    /// Commit a batch: the messages that were put under `batch`, and the channel's last number, in one write set. Only if this
+    /// connection's bind is the newest and `first_number` is the last committed + 1, else 9006 or 9005 and the batch is backed
+    /// out (rule U5). Reply: [`crate::Reply::Done`].
+    CommitReceived {
+        /// The channel.
+        channel: ChannelName,
+        /// The sender's queue manager.
+        sender: QueueManagerId,
+        /// `LUWID`: the unit of work that the messages were put in; it is begun by the receiver with [`Request::Begin`].
+        batch: UnitOfWorkId,
+        /// Number of the first message.
+        first_number: u64,
+        /// Number of the last message.
+        last_number: u64,
+    },
+    /// Account for a message that a receiver discards. It was never on a queue here. Reply: [`crate::Reply::Done`].
+    ReceiverDiscard {
+        /// The channel.
+        channel: ChannelName,
+        /// The message.
+        message_id: MessageId,
+        /// Where it was going.
+        queue: QueueName,
+        /// Why.
+        reason: AccountReason,
+        /// The unit of work that the entry belongs to; `None` for a fast message.
+        syncpoint: Option<UnitOfWorkId>,
+    },
+    /// Mark a channel as stopped by an operator, or no longer. Reply: [`crate::Reply::Done`].
+    SetChannelStopped {
+        /// The channel.
+        channel: ChannelName,
+        /// Whether it is.
+        stopped: bool,
+    },
+    /// What is remembered of all channels. Reply: [`crate::Reply::Channels`].
+    ChannelRows,
+}
