@@ -1,1 +1,667 @@
-//! Write sets and rows as protobuf.
+//! Write sets and rows as protobuf: the shape of what the journal and the store keep.
+//!
+//! The bytes of bodies are not part of the protobuf: they follow it in the record, so that they are copied once and their place
+//! is known. Everything that is read is checked: a value outside its range is an error, never a default.
+
+use bytes::Bytes;
+use prost::Message as _;
+
+use ferrymq_types::{
+    AccountEntry, AccountReason, BatchInDoubt, BodyId, Change, ChannelName, MessageDescriptor,
+    MessageRow, MessageType, NameError, ObjectId, Persistence, Position, Priority,
+    QueueManagerName, QueueName, QueueRow, ReasonCode, ReceiverRow, ReportOptions, SenderRow,
+    Sequence, Timestamp, UnitOfWorkOutcome, UnitOfWorkRow, WriteSet,
+};
+
+use crate::storage_v1 as pb;
+
+/// Why stored bytes cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FormatError {
+    /// Not protobuf of this shape.
+    #[error("cannot be decoded")]
+    Protobuf(#[from] prost::DecodeError),
+    /// A field is absent that must be there.
+    #[error("field {0} is missing")]
+    Missing(&'static str),
+    /// A field is outside its range.
+    #[error("field {field} has the value {value}")]
+    Value {
+        /// The field.
+        field: &'static str,
+        /// What it holds.
+        value: String,
+    },
+    /// A name that no object can have.
+    #[error("field {field} is not a name")]
+    Name {
+        /// The field.
+        field: &'static str,
+        /// What is wrong with it.
+        source: NameError,
+    },
+    /// The bytes of the bodies are not as long as the batch says.
+    #[error("bodies have {found} bytes, the batch names {expected}")]
+    Bodies {
+        /// Bytes that the batch names.
+        expected: u64,
+        /// Bytes that are there.
+        found: u64,
+    },
+}
+
+/// A body beside its batch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredBody {
+    /// Its id.
+    pub id: BodyId,
+    /// Its bytes.
+    pub bytes: Bytes,
+    /// XXH3-64 of its bytes, as the caller computed it.
+    pub checksum: u64,
+}
+
+/// A batch of write sets as protobuf, and the bodies that follow it, in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EncodedBatch {
+    /// The protobuf.
+    pub batch: Vec<u8>,
+    /// The bodies.
+    pub bodies: Vec<StoredBody>,
+}
+
+/// Encodes write sets. `checksum` is applied to each body.
+#[must_use]
+pub fn encode_write_sets<'a>(
+    sets: impl IntoIterator<Item = &'a WriteSet>,
+    checksum: impl Fn(&[u8]) -> u64,
+) -> EncodedBatch {
+    let mut bodies = Vec::new();
+    let write_sets = sets
+        .into_iter()
+        .map(|set| pb::WriteSet {
+            position: set.position.get(),
+            changes: set
+                .changes
+                .iter()
+                .map(|c| pb::Change {
+                    change: Some(encode_change(c, &checksum, &mut bodies)),
+                })
+                .collect(),
+        })
+        .collect();
+    EncodedBatch {
+        batch: pb::WriteSetBatch { write_sets }.encode_to_vec(),
+        bodies,
+    }
+}
+
+/// The write sets of a batch, with their bodies as slices of `bodies`, and the list of the bodies in order.
+///
+/// # Errors
+/// [`FormatError`] if the bytes are not a batch that [`encode_write_sets`] made.
+pub fn decode_write_sets(
+    batch: &[u8],
+    bodies: &Bytes,
+) -> Result<(Vec<WriteSet>, Vec<StoredBody>), FormatError> {
+    let batch = pb::WriteSetBatch::decode(batch)?;
+    let mut reader = BodyReader {
+        bytes: bodies,
+        offset: 0,
+        found: Vec::new(),
+    };
+    let mut sets = Vec::with_capacity(batch.write_sets.len());
+    for set in batch.write_sets {
+        let mut changes = Vec::with_capacity(set.changes.len());
+        for change in set.changes {
+            let change = change.change.ok_or(FormatError::Missing("change"))?;
+            changes.push(decode_change(change, &mut reader)?);
+        }
+        sets.push(WriteSet {
+            position: Position::new(set.position),
+            changes,
+        });
+    }
+    if reader.offset != bodies.len() {
+        return Err(FormatError::Bodies {
+            expected: reader.offset as u64,
+            found: bodies.len() as u64,
+        });
+    }
+    Ok((sets, reader.found))
+}
+
+struct BodyReader<'a> {
+    bytes: &'a Bytes,
+    offset: usize,
+    found: Vec<StoredBody>,
+}
+
+impl BodyReader<'_> {
+    fn next(&mut self, row: &pb::SetBody) -> Result<Bytes, FormatError> {
+        let short = FormatError::Bodies {
+            expected: (self.offset as u64).saturating_add(u64::from(row.length)),
+            found: self.bytes.len() as u64,
+        };
+        let end = usize::try_from(row.length)
+            .ok()
+            .and_then(|l| self.offset.checked_add(l))
+            .filter(|end| *end <= self.bytes.len())
+            .ok_or(short)?;
+        let bytes = self.bytes.slice(self.offset..end);
+        self.offset = end;
+        self.found.push(StoredBody {
+            id: BodyId::new(row.id),
+            bytes: bytes.clone(),
+            checksum: row.checksum,
+        });
+        Ok(bytes)
+    }
+}
+
+fn encode_change(
+    change: &Change,
+    checksum: &impl Fn(&[u8]) -> u64,
+    bodies: &mut Vec<StoredBody>,
+) -> pb::change::Change {
+    use pb::change::Change as To;
+    match change {
+        Change::SetMessage {
+            queue,
+            sequence,
+            row,
+        } => To::SetMessage(pb::SetMessage {
+            queue: queue.get(),
+            sequence: sequence.get(),
+            row: Some((&**row).into()),
+        }),
+        Change::DeleteMessage { queue, sequence } => To::DeleteMessage(pb::DeleteMessage {
+            queue: queue.get(),
+            sequence: sequence.get(),
+        }),
+        Change::SetDeliveryCount {
+            queue,
+            sequence,
+            count,
+        } => To::SetDeliveryCount(pb::SetDeliveryCount {
+            queue: queue.get(),
+            sequence: sequence.get(),
+            count: *count,
+        }),
+        Change::SetBody { id, body } => {
+            let checksum = checksum(body);
+            bodies.push(StoredBody {
+                id: *id,
+                bytes: body.clone(),
+                checksum,
+            });
+            To::SetBody(pb::SetBody {
+                id: id.get(),
+                // Bodies are bounded by MESSAGE_LENGTH_MAX where messages come in; a longer one would be refused as a
+                // write set that no segment holds, so the cut below never reaches a disk.
+                length: u32::try_from(body.len()).unwrap_or(u32::MAX),
+                checksum,
+            })
+        }
+        Change::DeleteBody { id } => To::DeleteBody(pb::DeleteBody { id: id.get() }),
+        Change::SetQueue { queue, row } => To::SetQueue(pb::SetQueue {
+            queue: queue.get(),
+            row: Some(row.into()),
+        }),
+        Change::DeleteQueue { queue } => To::DeleteQueue(pb::DeleteQueue { queue: queue.get() }),
+        Change::SetCounters { sequence, body } => To::SetCounters(pb::Counters {
+            sequence: sequence.get(),
+            body: body.get(),
+        }),
+        Change::SetSender(row) => To::SetSender((&**row).into()),
+        Change::SetReceiver(row) => To::SetReceiver((&**row).into()),
+        Change::DeleteChannel { channel } => To::DeleteChannel(pb::DeleteChannel {
+            channel: channel.as_str().to_owned(),
+        }),
+        Change::SetUnitOfWork(row) => To::SetUnitOfWork(row.into()),
+        Change::DeleteUnitOfWork { id } => To::DeleteUnitOfWork(pb::DeleteUnitOfWork {
+            id: Bytes::copy_from_slice(id.as_bytes()),
+        }),
+        Change::SetAccount(row) => To::SetAccount((&**row).into()),
+        Change::DeleteAccount { number } => {
+            To::DeleteAccount(pb::DeleteAccount { number: *number })
+        }
+    }
+}
+
+fn decode_change(
+    change: pb::change::Change,
+    bodies: &mut BodyReader<'_>,
+) -> Result<Change, FormatError> {
+    use pb::change::Change as From;
+    Ok(match change {
+        From::SetMessage(c) => Change::SetMessage {
+            queue: ObjectId::new(c.queue),
+            sequence: Sequence::new(c.sequence),
+            row: Box::new(c.row.ok_or(FormatError::Missing("row"))?.try_into()?),
+        },
+        From::DeleteMessage(c) => Change::DeleteMessage {
+            queue: ObjectId::new(c.queue),
+            sequence: Sequence::new(c.sequence),
+        },
+        From::SetDeliveryCount(c) => Change::SetDeliveryCount {
+            queue: ObjectId::new(c.queue),
+            sequence: Sequence::new(c.sequence),
+            count: c.count,
+        },
+        From::SetBody(c) => Change::SetBody {
+            id: BodyId::new(c.id),
+            body: bodies.next(&c)?,
+        },
+        From::DeleteBody(c) => Change::DeleteBody {
+            id: BodyId::new(c.id),
+        },
+        From::SetQueue(c) => Change::SetQueue {
+            queue: ObjectId::new(c.queue),
+            row: c.row.ok_or(FormatError::Missing("row"))?.try_into()?,
+        },
+        From::DeleteQueue(c) => Change::DeleteQueue {
+            queue: ObjectId::new(c.queue),
+        },
+        From::SetCounters(c) => Change::SetCounters {
+            sequence: Sequence::new(c.sequence),
+            body: BodyId::new(c.body),
+        },
+        From::SetSender(c) => Change::SetSender(Box::new(c.try_into()?)),
+        From::SetReceiver(c) => Change::SetReceiver(Box::new(c.try_into()?)),
+        From::DeleteChannel(c) => Change::DeleteChannel {
+            channel: channel("channel", &c.channel)?,
+        },
+        From::SetUnitOfWork(c) => Change::SetUnitOfWork(c.try_into()?),
+        From::DeleteUnitOfWork(c) => Change::DeleteUnitOfWork {
+            id: id("id", &c.id)?,
+        },
+        From::SetAccount(c) => Change::SetAccount(Box::new(c.try_into()?)),
+        From::DeleteAccount(c) => Change::DeleteAccount { number: c.number },
+    })
+}
+
+/// A row that is stored under a key of its own.
+pub trait StoredRow: Sized {
+    /// Its bytes.
+    fn to_stored(&self) -> Vec<u8>;
+
+    /// From its bytes. Keeps nothing of `bytes` alive.
+    ///
+    /// # Errors
+    /// [`FormatError`] if the bytes are not such a row.
+    fn from_stored(bytes: &[u8]) -> Result<Self, FormatError>;
+}
+
+macro_rules! stored_row {
+    ($($row:ty = $proto:ty;)*) => {
+        $(impl StoredRow for $row {
+            fn to_stored(&self) -> Vec<u8> {
+                <$proto>::from(self).encode_to_vec()
+            }
+            fn from_stored(bytes: &[u8]) -> Result<Self, FormatError> {
+                <$proto>::decode(bytes)?.try_into()
+            }
+        })*
+    };
+}
+
+stored_row! {
+    MessageRow = pb::MessageRow;
+    QueueRow = pb::QueueRow;
+    SenderRow = pb::SenderRow;
+    ReceiverRow = pb::ReceiverRow;
+    UnitOfWorkRow = pb::UnitOfWorkRow;
+    AccountEntry = pb::AccountRow;
+}
+
+fn bytes_of<const N: usize>(id: &[u8; N]) -> Bytes {
+    if *id == [0; N] {
+        return Bytes::new();
+    }
+    Bytes::copy_from_slice(id)
+}
+
+/// All bytes of an id, or none for an id of zeros.
+fn id<const N: usize, T: FromArray<N>>(field: &'static str, bytes: &[u8]) -> Result<T, FormatError> {
+    if bytes.is_empty() {
+        return Ok(T::from_array([0; N]));
+    }
+    <[u8; N]>::try_from(bytes)
+        .map(T::from_array)
+        .map_err(|_| FormatError::Value {
+            field,
+            value: format!("of {} bytes", bytes.len()),
+        })
+}
+
+/// An id of `N` bytes.
+trait FromArray<const N: usize> {
+    fn from_array(bytes: [u8; N]) -> Self;
+}
+
+macro_rules! from_array {
+    ($($name:ident)*) => {
+        $(impl FromArray<{ ferrymq_types::$name::LENGTH }> for ferrymq_types::$name {
+            fn from_array(bytes: [u8; ferrymq_types::$name::LENGTH]) -> Self {
+                Self::new(bytes)
+            }
+        })*
+    };
+}
+from_array!(MessageId CorrelationId UnitOfWorkId QueueManagerId);
+
+fn channel(field: &'static str, text: &str) -> Result<ChannelName, FormatError> {
+    ChannelName::new(text).map_err(|source| FormatError::Name { field, source })
+}
+
+fn queue(field: &'static str, text: &str) -> Result<QueueName, FormatError> {
+    QueueName::new(text).map_err(|source| FormatError::Name { field, source })
+}
+
+fn queue_manager(field: &'static str, text: &str) -> Result<QueueManagerName, FormatError> {
+    QueueManagerName::new(text).map_err(|source| FormatError::Name { field, source })
+}
+
+fn value(field: &'static str, value: impl ToString) -> FormatError {
+    FormatError::Value {
+        field,
+        value: value.to_string(),
+    }
+}
+
+impl From<&MessageRow> for pb::MessageRow {
+    fn from(row: &MessageRow) -> Self {
+        Self {
+            descriptor: Some((&row.descriptor).into()),
+            header: row.header.clone(),
+            body: row.body.get(),
+            body_length: row.body_length,
+        }
+    }
+}
+
+impl TryFrom<pb::MessageRow> for MessageRow {
+    type Error = FormatError;
+    fn try_from(row: pb::MessageRow) -> Result<Self, FormatError> {
+        Ok(Self {
+            descriptor: row
+                .descriptor
+                .ok_or(FormatError::Missing("descriptor"))?
+                .try_into()?,
+            // A copy: a slice would keep the whole record in memory.
+            header: Bytes::copy_from_slice(&row.header),
+            body: BodyId::new(row.body),
+            body_length: row.body_length,
+        })
+    }
+}
+
+impl From<&MessageDescriptor> for pb::StoredDescriptor {
+    fn from(d: &MessageDescriptor) -> Self {
+        Self {
+            report: d.report.bits(),
+            message_type: d.message_type.get(),
+            expires_at: d.expires_at.map(Timestamp::as_millis),
+            feedback: d.feedback,
+            encoding: d.encoding,
+            coded_character_set_id: d.coded_character_set_id,
+            format: d.format.clone(),
+            priority: u32::from(d.priority.get()),
+            persistence: match d.persistence {
+                Persistence::NonPersistent => pb::StoredPersistence::NonPersistent,
+                Persistence::Persistent => pb::StoredPersistence::Persistent,
+            }
+            .into(),
+            message_id: bytes_of(d.message_id.as_bytes()),
+            correlation_id: bytes_of(d.correlation_id.as_bytes()),
+            reply_to_queue: d.reply_to_queue.clone(),
+            reply_to_queue_manager: d.reply_to_queue_manager.clone(),
+            user_identifier: d.user_identifier.clone(),
+            put_application_name: d.put_application_name.clone(),
+            put_time: d.put_time.as_millis(),
+            group_id: bytes_of(d.group_id.as_bytes()),
+            message_sequence_number: d.message_sequence_number,
+            offset: d.offset,
+            message_flags: d.message_flags,
+            original_length: d.original_length,
+        }
+    }
+}
+
+impl TryFrom<pb::StoredDescriptor> for MessageDescriptor {
+    type Error = FormatError;
+    fn try_from(d: pb::StoredDescriptor) -> Result<Self, FormatError> {
+        let persistence = match pb::StoredPersistence::try_from(d.persistence) {
+            Ok(pb::StoredPersistence::NonPersistent) => Persistence::NonPersistent,
+            Ok(pb::StoredPersistence::Persistent) => Persistence::Persistent,
+            Ok(pb::StoredPersistence::Unspecified) | Err(_) => {
+                return Err(value("persistence", d.persistence));
+            }
+        };
+        Ok(Self {
+            report: ReportOptions::from_bits(d.report),
+            message_type: MessageType::new(d.message_type)
+                .ok_or_else(|| value("message_type", d.message_type))?,
+            expires_at: d.expires_at.map(Timestamp::from_millis),
+            feedback: d.feedback,
+            encoding: d.encoding,
+            coded_character_set_id: d.coded_character_set_id,
+            format: d.format,
+            priority: u8::try_from(d.priority)
+                .ok()
+                .and_then(Priority::new)
+                .ok_or_else(|| value("priority", d.priority))?,
+            persistence,
+            message_id: id("message_id", &d.message_id)?,
+            correlation_id: id("correlation_id", &d.correlation_id)?,
+            reply_to_queue: d.reply_to_queue,
+            reply_to_queue_manager: d.reply_to_queue_manager,
+            user_identifier: d.user_identifier,
+            put_application_name: d.put_application_name,
+            put_time: Timestamp::from_millis(d.put_time),
+            group_id: id("group_id", &d.group_id)?,
+            message_sequence_number: d.message_sequence_number,
+            offset: d.offset,
+            message_flags: d.message_flags,
+            original_length: d.original_length,
+        })
+    }
+}
+
+impl From<&QueueRow> for pb::QueueRow {
+    fn from(row: &QueueRow) -> Self {
+        Self {
+            name: row.name.as_str().to_owned(),
+            closed: row.closed,
+        }
+    }
+}
+
+impl TryFrom<pb::QueueRow> for QueueRow {
+    type Error = FormatError;
+    fn try_from(row: pb::QueueRow) -> Result<Self, FormatError> {
+        Ok(Self {
+            name: queue("name", &row.name)?,
+            closed: row.closed,
+        })
+    }
+}
+
+impl From<&SenderRow> for pb::SenderRow {
+    fn from(row: &SenderRow) -> Self {
+        Self {
+            channel: row.channel.as_str().to_owned(),
+            transmission_queue: row.transmission_queue.get(),
+            generation: row.generation,
+            last_confirmed: row.last_confirmed,
+            last_batch: bytes_of(row.last_batch.as_bytes()),
+            in_doubt: row
+                .in_doubt
+                .iter()
+                .map(|b| pb::BatchInDoubt {
+                    id: bytes_of(b.id.as_bytes()),
+                    first_number: b.first_number,
+                    messages: b.messages.iter().map(|s| s.get()).collect(),
+                })
+                .collect(),
+            partner_name: row
+                .partner
+                .as_ref()
+                .map(|(name, _)| name.as_str().to_owned()),
+            partner_id: row.partner.as_ref().map(|(_, id)| bytes_of(id.as_bytes())),
+            stopped: row.stopped,
+        }
+    }
+}
+
+impl TryFrom<pb::SenderRow> for SenderRow {
+    type Error = FormatError;
+    fn try_from(row: pb::SenderRow) -> Result<Self, FormatError> {
+        let partner = match (row.partner_name, row.partner_id) {
+            (Some(name), Some(bytes)) => Some((
+                queue_manager("partner_name", &name)?,
+                id("partner_id", &bytes)?,
+            )),
+            (None, None) => None,
+            (Some(_), None) => return Err(FormatError::Missing("partner_id")),
+            (None, Some(_)) => return Err(FormatError::Missing("partner_name")),
+        };
+        Ok(Self {
+            channel: channel("channel", &row.channel)?,
+            transmission_queue: ObjectId::new(row.transmission_queue),
+            generation: row.generation,
+            last_confirmed: row.last_confirmed,
+            last_batch: id("last_batch", &row.last_batch)?,
+            in_doubt: row
+                .in_doubt
+                .into_iter()
+                .map(|b| {
+                    Ok(BatchInDoubt {
+                        id: id("in_doubt.id", &b.id)?,
+                        first_number: b.first_number,
+                        messages: b.messages.into_iter().map(Sequence::new).collect(),
+                    })
+                })
+                .collect::<Result<_, FormatError>>()?,
+            partner,
+            stopped: row.stopped,
+        })
+    }
+}
+
+impl From<&ReceiverRow> for pb::ReceiverRow {
+    fn from(row: &ReceiverRow) -> Self {
+        Self {
+            channel: row.channel.as_str().to_owned(),
+            sender: bytes_of(row.sender.as_bytes()),
+            sender_name: row.sender_name.as_str().to_owned(),
+            generation: row.generation,
+            last_committed: row.last_committed,
+            last_batch: bytes_of(row.last_batch.as_bytes()),
+        }
+    }
+}
+
+impl TryFrom<pb::ReceiverRow> for ReceiverRow {
+    type Error = FormatError;
+    fn try_from(row: pb::ReceiverRow) -> Result<Self, FormatError> {
+        Ok(Self {
+            channel: channel("channel", &row.channel)?,
+            sender: id("sender", &row.sender)?,
+            sender_name: queue_manager("sender_name", &row.sender_name)?,
+            generation: row.generation,
+            last_committed: row.last_committed,
+            last_batch: id("last_batch", &row.last_batch)?,
+        })
+    }
+}
+
+impl From<&UnitOfWorkRow> for pb::UnitOfWorkRow {
+    fn from(row: &UnitOfWorkRow) -> Self {
+        Self {
+            id: bytes_of(row.id.as_bytes()),
+            outcome: match row.outcome {
+                UnitOfWorkOutcome::Committed => pb::UnitOfWorkOutcome::Committed,
+                UnitOfWorkOutcome::BackedOut => pb::UnitOfWorkOutcome::BackedOut,
+            }
+            .into(),
+            time: row.time.as_millis(),
+            message_id: row
+                .message_id
+                .map(|id| Bytes::copy_from_slice(id.as_bytes())),
+        }
+    }
+}
+
+impl TryFrom<pb::UnitOfWorkRow> for UnitOfWorkRow {
+    type Error = FormatError;
+    fn try_from(row: pb::UnitOfWorkRow) -> Result<Self, FormatError> {
+        Ok(Self {
+            id: id("id", &row.id)?,
+            outcome: match pb::UnitOfWorkOutcome::try_from(row.outcome) {
+                Ok(pb::UnitOfWorkOutcome::Committed) => UnitOfWorkOutcome::Committed,
+                Ok(pb::UnitOfWorkOutcome::BackedOut) => UnitOfWorkOutcome::BackedOut,
+                Ok(pb::UnitOfWorkOutcome::Unspecified) | Err(_) => {
+                    return Err(value("outcome", row.outcome));
+                }
+            },
+            time: Timestamp::from_millis(row.time),
+            message_id: row
+                .message_id
+                .map(|bytes| id("message_id", &bytes))
+                .transpose()?,
+        })
+    }
+}
+
+impl From<&AccountEntry> for pb::AccountRow {
+    fn from(row: &AccountEntry) -> Self {
+        use pb::StoredAccountReason as Reason;
+        let (reason, code) = match row.reason {
+            AccountReason::Expired => (Reason::Expired, ReasonCode::NONE),
+            AccountReason::Cleared => (Reason::Cleared, ReasonCode::NONE),
+            AccountReason::DeadLettered(code) => (Reason::DeadLettered, code),
+            AccountReason::BackedOut => (Reason::BackedOut, ReasonCode::NONE),
+            AccountReason::Discarded(code) => (Reason::Discarded, code),
+        };
+        Self {
+            number: row.number,
+            message_id: bytes_of(row.message_id.as_bytes()),
+            from: row.from.as_str().to_owned(),
+            to: row.to.clone(),
+            reason: reason.into(),
+            reason_code: code.get(),
+            who: row.who.clone(),
+            time: row.time.as_millis(),
+        }
+    }
+}
+
+impl TryFrom<pb::AccountRow> for AccountEntry {
+    type Error = FormatError;
+    fn try_from(row: pb::AccountRow) -> Result<Self, FormatError> {
+        use pb::StoredAccountReason as Reason;
+        let code = ReasonCode::new(row.reason_code);
+        Ok(Self {
+            number: row.number,
+            message_id: id("message_id", &row.message_id)?,
+            from: queue("from", &row.from)?,
+            to: row.to,
+            reason: match Reason::try_from(row.reason) {
+                Ok(Reason::Expired) => AccountReason::Expired,
+                Ok(Reason::Cleared) => AccountReason::Cleared,
+                Ok(Reason::DeadLettered) => AccountReason::DeadLettered(code),
+                Ok(Reason::BackedOut) => AccountReason::BackedOut,
+                Ok(Reason::Discarded) => AccountReason::Discarded(code),
+                Ok(Reason::Unspecified) | Err(_) => return Err(value("reason", row.reason)),
+            },
+            who: row.who,
+            time: Timestamp::from_millis(row.time),
+        })
+    }
+}
+
+#[cfg(test)]
+#[path = "tests/storage.rs"]
+mod tests;

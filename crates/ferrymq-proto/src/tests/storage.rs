@@ -1,0 +1,201 @@
+use ferrymq_types::{CorrelationId, MessageId, QueueManagerId, UnitOfWorkId};
+
+use super::*;
+
+fn message_row() -> MessageRow {
+    MessageRow {
+        descriptor: MessageDescriptor {
+            report: ReportOptions::from_bits(0x0800_0000),
+            expires_at: Some(Timestamp::from_millis(7)),
+            feedback: 3,
+            format: "MQSTR".into(),
+            priority: Priority::MAX,
+            persistence: Persistence::Persistent,
+            message_id: MessageId::new([1; 24]),
+            correlation_id: CorrelationId::new([2; 24]),
+            reply_to_queue: "R".into(),
+            reply_to_queue_manager: "QM2".into(),
+            user_identifier: "ann".into(),
+            put_application_name: "app".into(),
+            put_time: Timestamp::from_millis(9),
+            group_id: CorrelationId::new([3; 24]),
+            message_sequence_number: 4,
+            offset: 5,
+            message_flags: 6,
+            original_length: -1,
+            ..MessageDescriptor::default()
+        },
+        header: Bytes::from_static(b"head"),
+        body: BodyId::new(11),
+        body_length: 3,
+    }
+}
+
+fn one_of_each() -> Vec<WriteSet> {
+    let queue = ObjectId::new(1);
+    let sequence = Sequence::new(2);
+    let channel = ChannelName::new("A.TO.B").unwrap();
+    let uow = UnitOfWorkId::new([8; 16]);
+    vec![
+        WriteSet {
+            position: Position::new(5),
+            changes: vec![
+                Change::SetQueue {
+                    queue,
+                    row: QueueRow {
+                        name: QueueName::new("Q").unwrap(),
+                        closed: true,
+                    },
+                },
+                Change::SetBody {
+                    id: BodyId::new(11),
+                    body: Bytes::from_static(b"abc"),
+                },
+                Change::SetMessage {
+                    queue,
+                    sequence,
+                    row: Box::new(message_row()),
+                },
+                Change::SetDeliveryCount {
+                    queue,
+                    sequence,
+                    count: 3,
+                },
+                Change::SetBody {
+                    id: BodyId::new(12),
+                    body: Bytes::new(),
+                },
+                Change::SetCounters {
+                    sequence: Sequence::new(100),
+                    body: BodyId::new(200),
+                },
+            ],
+        },
+        WriteSet {
+            position: Position::new(6),
+            changes: vec![
+                Change::SetBody {
+                    id: BodyId::new(13),
+                    body: Bytes::from_static(b"defg"),
+                },
+                Change::DeleteMessage { queue, sequence },
+                Change::DeleteBody {
+                    id: BodyId::new(11),
+                },
+                Change::DeleteQueue { queue },
+                Change::SetSender(Box::new(SenderRow {
+                    channel: channel.clone(),
+                    transmission_queue: queue,
+                    generation: 2,
+                    last_confirmed: 50,
+                    last_batch: UnitOfWorkId::NONE,
+                    in_doubt: vec![BatchInDoubt {
+                        id: uow,
+                        first_number: 51,
+                        messages: vec![Sequence::new(4), Sequence::new(9)],
+                    }],
+                    partner: Some((
+                        QueueManagerName::new("QM2").unwrap(),
+                        QueueManagerId::new([4; 16]),
+                    )),
+                    stopped: true,
+                })),
+                Change::SetReceiver(Box::new(ReceiverRow {
+                    channel: channel.clone(),
+                    sender: QueueManagerId::new([5; 16]),
+                    sender_name: QueueManagerName::new("QM3").unwrap(),
+                    generation: 1,
+                    last_committed: 7,
+                    last_batch: uow,
+                })),
+                Change::DeleteChannel { channel },
+                Change::SetUnitOfWork(UnitOfWorkRow {
+                    id: uow,
+                    outcome: UnitOfWorkOutcome::BackedOut,
+                    time: Timestamp::from_millis(1),
+                    message_id: Some(MessageId::NONE),
+                }),
+                Change::DeleteUnitOfWork { id: uow },
+                Change::SetAccount(Box::new(AccountEntry {
+                    number: 1,
+                    message_id: MessageId::new([1; 24]),
+                    from: QueueName::new("Q").unwrap(),
+                    to: Some("DLQ@QM1".into()),
+                    reason: AccountReason::DeadLettered(ReasonCode::new(2053)),
+                    who: "A.TO.B".into(),
+                    time: Timestamp::from_millis(2),
+                })),
+                Change::DeleteAccount { number: 1 },
+            ],
+        },
+    ]
+}
+
+fn sum(bytes: &[u8]) -> u64 {
+    bytes.iter().map(|b| u64::from(*b)).sum()
+}
+
+fn joined(encoded: &EncodedBatch) -> Bytes {
+    encoded
+        .bodies
+        .iter()
+        .flat_map(|b| b.bytes.to_vec())
+        .collect::<Vec<_>>()
+        .into()
+}
+
+#[test]
+fn write_sets_come_back_as_they_were() {
+    let sets = one_of_each();
+    let encoded = encode_write_sets(&sets, sum);
+    let (decoded, bodies) = decode_write_sets(&encoded.batch, &joined(&encoded)).unwrap();
+    assert_eq!(decoded, sets);
+    assert_eq!(bodies, encoded.bodies);
+    assert_eq!(bodies[2].checksum, sum(b"defg"));
+}
+
+#[test]
+fn bodies_that_are_too_short_or_too_long_are_refused() {
+    let encoded = encode_write_sets(&one_of_each(), sum);
+    let all = joined(&encoded);
+    for (bodies, expected, found) in [
+        (all.slice(..6), 7, 6),
+        (Bytes::from([&all[..], b"x"].concat()), 7, 8),
+    ] {
+        assert_eq!(
+            decode_write_sets(&encoded.batch, &bodies),
+            Err(FormatError::Bodies { expected, found })
+        );
+    }
+}
+
+#[test]
+fn values_outside_their_range_are_refused() {
+    let descriptor = pb::StoredDescriptor::from(&message_row().descriptor);
+    let check = |change: fn(&mut pb::StoredDescriptor), field: &str| {
+        let mut bad = descriptor.clone();
+        change(&mut bad);
+        let row = pb::MessageRow {
+            descriptor: Some(bad),
+            ..pb::MessageRow::default()
+        };
+        let error = MessageRow::from_stored(&row.encode_to_vec()).unwrap_err();
+        assert!(error.to_string().contains(field), "{error}");
+    };
+    check(|d| d.priority = 10, "priority");
+    check(|d| d.persistence = 0, "persistence");
+    check(|d| d.message_type = 9, "message_type");
+    check(|d| d.message_id = Bytes::from_static(b"short"), "message_id");
+    assert_eq!(
+        MessageRow::from_stored(&[]),
+        Err(FormatError::Missing("descriptor"))
+    );
+    assert!(matches!(
+        QueueRow::from_stored(&[]),
+        Err(FormatError::Name { .. })
+    ));
+    assert!(matches!(
+        QueueRow::from_stored(&[0xff]),
+        Err(FormatError::Protobuf(_))
+    ));
+}
