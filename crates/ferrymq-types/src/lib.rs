@@ -17,6 +17,7 @@ mod limits;
 mod message;
 mod names;
 mod reason;
+mod reason_pages;
 mod time;
 mod write_set;
 

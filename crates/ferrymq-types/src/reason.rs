@@ -2,6 +2,8 @@
 
 use core::fmt;
 
+use crate::reason_pages::PAGES;
+
 /// How a call ended. `MQCC_*`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CompletionCode {
@@ -221,6 +223,13 @@ impl ReasonCode {
             .map(|(.., meaning)| meaning)
     }
 
+    /// Its page in Markdown: what happened, likely causes, what to do. `None` for a code that FerryMQ does not return.
+    #[must_use]
+    pub fn page(self) -> Option<&'static str> {
+        let found = PAGES.iter().find(|(value, _)| *value == self.0);
+        found.map(|(_, page)| *page)
+    }
+
     /// From its name in any case, with or without `MQRC_`.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
@@ -258,6 +267,35 @@ mod tests {
             assert_eq!(name.trim_start_matches("FEEDBACK_"), short);
             assert!(code.meaning().is_some());
         }
+    }
+
+    #[test]
+    fn every_constant_has_a_page_for_operators() {
+        for (name, code) in NAMED {
+            let page = code
+                .page()
+                .unwrap_or_else(|| panic!("{name} has no page in reason_codes/"));
+            let known = code.name().unwrap_or_default();
+            let title = format!("# {} {known}\n", code.get());
+            assert!(page.starts_with(&title), "{name}: not {title:?}");
+        }
+    }
+
+    #[test]
+    fn every_page_says_what_happened_why_and_what_to_do() {
+        for (value, page) in PAGES {
+            let headings: Vec<&str> = page.lines().filter(|l| l.starts_with("## ")).collect();
+            assert_eq!(
+                headings,
+                ["## What happened", "## Likely causes", "## What to do"],
+                "{value}"
+            );
+            assert!(
+                NAMED.iter().any(|(_, code)| code.get() == *value),
+                "{value}"
+            );
+        }
+        assert!(PAGES.is_sorted_by(|a, b| a.0 < b.0));
     }
 
     #[test]
