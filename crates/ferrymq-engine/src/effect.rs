@@ -68,6 +68,18 @@ pub enum Event {
         /// The queue.
         queue: QueueName,
     },
+    /// A message reached its queue's `BOTHRESH`, and neither the backout queue nor the dead-letter queue takes it: it stays,
+    /// gets pass it over, and the move is tried again every minute (invariants B3, B5).
+    PoisonHeld {
+        /// The queue.
+        queue: QueueName,
+        /// The place.
+        sequence: Sequence,
+        /// `MsgId`.
+        message_id: MessageId,
+        /// Why the dead-letter queue does not take it.
+        reason: ReasonCode,
+    },
     /// Rows name a queue that no definition knows: kept, not served (rule U15).
     UnknownQueue {
         /// The id.

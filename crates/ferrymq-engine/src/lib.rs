@@ -11,12 +11,18 @@
 )]
 
 mod effect;
+mod engine;
+mod limits;
+mod recovery;
 mod request;
 
 pub use effect::{
     Browsed, Cursor, DumpItem, Effect, Event, Failure, Got, PutDone, QueueStatistics,
     ReceiverState, Reply, SenderState, Transmission,
 };
+pub use engine::Engine;
+pub use limits::{Limits, OUTCOME_KEPT};
+pub use recovery::EngineBuilder;
 pub use request::{
     Browse, ConnectionId, Context, FetchId, Fetched, Get, Input, MatchIds, Put, Request, RequestId,
 };
