@@ -8,16 +8,42 @@
     clippy::arithmetic_side_effects
 )]
 
+mod attribute;
 mod channel;
+mod channel_table;
+mod command;
+mod definitions;
+mod kind;
+mod outcome;
 mod queue;
 mod queue_manager;
+mod queue_manager_table;
+mod queue_table;
+mod resolve;
+mod table;
+#[cfg(test)]
+mod tests;
 
+pub use attribute::{
+    AttributeError, AttributeForm, AttributeProblem, AttributeSpec, AttributeValue, Attributes,
+    CONNECTION_NAME_LENGTH_MAX,
+};
 pub use channel::{
     Channel, ChannelBase, MessageSpeed, ReceiverChannel, SenderChannel, ServerConnectionChannel,
     SslClientAuthentication, UseDlq,
 };
+pub use command::{Action, Applied, Command, CommandError, DeleteKind, OperatorMessage, RequestId};
+pub use definitions::{Definitions, REQUESTS_REMEMBERED_MAX};
+pub use kind::{ObjectKind, any_channel_attribute, any_queue_attribute};
+pub use outcome::Remembered;
 pub use queue::{
     AliasQueue, DeliverySequence, Enabled, LocalQueue, NonPersistentClass, Queue, QueueBase,
     RemoteQueue, TriggerType, Usage,
 };
 pub use queue_manager::{QueueManager, QueueManagerAttributes};
+pub use queue_manager_table::{
+    CHANNEL_INITIATION_QUEUE, SYSTEM_DEAD_LETTER_QUEUE, queue_manager_attribute,
+    queue_manager_attributes,
+};
+pub use resolve::{Resolution, Target};
+pub use table::{mqsc_date, mqsc_time};

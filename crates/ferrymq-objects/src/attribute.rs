@@ -1,0 +1,356 @@
+//! Attributes as a command gives them: keyword and value, and what values a keyword takes.
+
+use std::collections::{BTreeMap, btree_map};
+
+use ferrymq_types::{QueueManagerName, QueueName};
+
+use crate::ObjectKind;
+
+/// The value of an attribute.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum AttributeValue {
+    /// A number, in the unit of the MQSC attribute.
+    Number(u64),
+    /// Text as stored, case kept; empty clears the attribute. Names of objects are text too.
+    Text(String),
+    /// One of a fixed set of words, in upper case.
+    Word(String),
+    /// A word that stands alone: `TRIGGER` is true, `NOTRIGGER` is false, both under the keyword `TRIGGER`.
+    Flag(bool),
+    /// A list of texts. No attribute of today takes one.
+    List(Vec<String>),
+}
+
+impl AttributeValue {
+    pub(crate) fn number(n: u32) -> Self {
+        Self::Number(u64::from(n))
+    }
+
+    pub(crate) fn text(t: &str) -> Self {
+        Self::Text(t.to_owned())
+    }
+
+    /// The number, if it is one that fits.
+    #[must_use]
+    pub fn as_u32(&self) -> Option<u32> {
+        self.as_u64().and_then(|n| u32::try_from(n).ok())
+    }
+
+    /// The number, if it is one.
+    #[must_use]
+    pub const fn as_u64(&self) -> Option<u64> {
+        match self {
+            Self::Number(n) => Some(*n),
+            Self::Text(_) | Self::Word(_) | Self::Flag(_) | Self::List(_) => None,
+        }
+    }
+
+    /// The text or word, if it is one.
+    #[must_use]
+    pub fn as_str(&self) -> Option<&str> {
+        match self {
+            Self::Text(t) | Self::Word(t) => Some(t),
+            Self::Number(_) | Self::Flag(_) | Self::List(_) => None,
+        }
+    }
+
+    /// The flag, if it is one.
+    #[must_use]
+    pub const fn as_flag(&self) -> Option<bool> {
+        match self {
+            Self::Flag(f) => Some(*f),
+            Self::Number(_) | Self::Text(_) | Self::Word(_) | Self::List(_) => None,
+        }
+    }
+}
+
+/// What values an attribute takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AttributeForm {
+    /// A number from `min` to `max`.
+    Number {
+        /// The lowest.
+        min: u64,
+        /// The highest.
+        max: u64,
+    },
+    /// Text of at most `max` characters, none of them a control character.
+    Text {
+        /// Characters allowed.
+        max: usize,
+    },
+    /// One of these words.
+    Words(&'static [&'static str]),
+    /// A word that stands alone, and its opposite with `NO` in front.
+    Flag,
+    /// The name of a queue, or blank.
+    QueueName,
+    /// The name of a queue manager, or blank.
+    QueueManagerName,
+    /// `host(port)`, several separated by commas, or blank; at most 264 characters.
+    ConnectionName,
+}
+
+/// Longest `CONNAME`, in characters.
+///
+/// Source: IBM MQ, `MQ_CONN_NAME_LENGTH`.
+pub const CONNECTION_NAME_LENGTH_MAX: usize = 264;
+
+impl AttributeForm {
+    /// What is allowed, in words.
+    #[must_use]
+    pub fn allowed(self) -> String {
+        match self {
+            Self::Number { min, max } => format!("a number from {min} to {max}"),
+            Self::Text { max } => {
+                format!("text of at most {max} characters without control characters")
+            }
+            Self::Words(words) => words.join(", "),
+            Self::Flag => "no value: the word stands alone".to_owned(),
+            Self::QueueName => {
+                "the name of a queue (at most 48 characters of A-Z a-z 0-9 . / _ %) or blank"
+                    .to_owned()
+            }
+            Self::QueueManagerName => {
+                "the name of a queue manager (at most 48 characters of A-Z a-z 0-9 . / _ %) or blank"
+                    .to_owned()
+            }
+            Self::ConnectionName => format!(
+                "host(port), several separated by commas, at most {CONNECTION_NAME_LENGTH_MAX} characters, or blank"
+            ),
+        }
+    }
+
+    /// Reads a value from the text between the brackets. `text` has its quotes removed; blanks at the end do not count.
+    ///
+    /// # Errors
+    /// [`AttributeProblem::Value`] if the attribute does not take it.
+    pub fn read(self, text: &str) -> Result<AttributeValue, AttributeProblem> {
+        let trimmed = text.trim_end_matches(' ');
+        let value = match self {
+            Self::Number { .. } => trimmed
+                .trim_start_matches(' ')
+                .parse::<u64>()
+                .ok()
+                .filter(|_| !trimmed.contains('+'))
+                .map(AttributeValue::Number),
+            Self::Words(_) => Some(AttributeValue::Word(trimmed.to_ascii_uppercase())),
+            Self::Text { .. } | Self::QueueName | Self::QueueManagerName | Self::ConnectionName => {
+                Some(AttributeValue::text(trimmed))
+            }
+            Self::Flag => None,
+        };
+        let refused = || AttributeProblem::Value {
+            given: shorten(text),
+            allowed: self.allowed(),
+        };
+        let value = value.ok_or_else(refused)?;
+        self.check(&value)?;
+        Ok(value)
+    }
+
+    /// Whether the attribute takes `value`.
+    ///
+    /// # Errors
+    /// [`AttributeProblem::Value`] if it does not.
+    pub fn check(self, value: &AttributeValue) -> Result<(), AttributeProblem> {
+        let printable =
+            |t: &str, max: usize| t.chars().count() <= max && !t.chars().any(char::is_control);
+        let good = match (self, value) {
+            (Self::Number { min, max }, AttributeValue::Number(n)) => (min..=max).contains(n),
+            (Self::Text { max }, AttributeValue::Text(t)) => printable(t, max),
+            (Self::Words(words), AttributeValue::Word(w)) => words.contains(&w.as_str()),
+            (Self::Flag, AttributeValue::Flag(_)) => true,
+            (Self::QueueName, AttributeValue::Text(t)) => t.is_empty() || QueueName::new(t).is_ok(),
+            (Self::QueueManagerName, AttributeValue::Text(t)) => {
+                t.is_empty() || QueueManagerName::new(t).is_ok()
+            }
+            (Self::ConnectionName, AttributeValue::Text(t)) => {
+                printable(t, CONNECTION_NAME_LENGTH_MAX)
+                    && (t.is_empty() || t.split(',').all(is_connection))
+            }
+            (
+                Self::Number { .. }
+                | Self::Text { .. }
+                | Self::Words(_)
+                | Self::Flag
+                | Self::QueueName
+                | Self::QueueManagerName
+                | Self::ConnectionName,
+                _,
+            ) => false,
+        };
+        if good {
+            Ok(())
+        } else {
+            Err(AttributeProblem::Value {
+                given: match value {
+                    AttributeValue::Number(n) => n.to_string(),
+                    AttributeValue::Text(t) | AttributeValue::Word(t) => shorten(t),
+                    AttributeValue::Flag(_) => String::new(),
+                    AttributeValue::List(items) => shorten(&items.join(",")),
+                },
+                allowed: self.allowed(),
+            })
+        }
+    }
+}
+
+/// `host` or `host(port)`, where the host has no blanks, commas or brackets.
+fn is_connection(text: &str) -> bool {
+    let text = text.trim_matches(' ');
+    let (host, port) = match text.split_once('(') {
+        None => (text, None),
+        Some((host, rest)) => (host.trim_end_matches(' '), Some(rest)),
+    };
+    let host_good = !host.is_empty() && !host.contains([' ', '(', ')', '\'', '"']);
+    let port_good = port.is_none_or(|p| {
+        p.strip_suffix(')').is_some_and(|digits| {
+            digits.parse::<u16>().is_ok_and(|n| n > 0) && !digits.contains('+')
+        })
+    });
+    host_good && port_good
+}
+
+/// What a message repeats of a value that somebody typed: bounded, and without control characters.
+pub(crate) fn shorten(text: &str) -> String {
+    const MAX: usize = 64;
+    let clean = |c: char| if c.is_control() { '?' } else { c };
+    let mut short: String = text.chars().take(MAX).map(clean).collect();
+    if text.chars().nth(MAX).is_some() {
+        short.push_str("...");
+    }
+    short
+}
+
+/// What is wrong with an attribute.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AttributeProblem {
+    /// No such keyword.
+    #[error("is not known")]
+    Unknown,
+    /// IBM MQ has it, we do not.
+    #[error("is not supported yet")]
+    NotSupported,
+    /// It belongs to another kind of object.
+    #[error("does not apply to this type of object")]
+    NotApplicable,
+    /// It is shown, not set.
+    #[error("cannot be set")]
+    ReadOnly,
+    /// It has no value and must have one.
+    #[error("is required")]
+    Required,
+    /// It is given twice.
+    #[error("is given more than once")]
+    Repeated,
+    /// Its value is not allowed.
+    #[error("does not take the value '{given}': allowed is {allowed}")]
+    Value {
+        /// The value, shortened.
+        given: String,
+        /// What is allowed, in words.
+        allowed: String,
+    },
+}
+
+/// What is wrong with an attribute, and which.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("attribute {keyword} {problem}")]
+pub struct AttributeError {
+    /// The keyword, shortened if it is not one.
+    pub keyword: String,
+    /// What is wrong with it.
+    pub problem: AttributeProblem,
+}
+
+impl AttributeError {
+    pub(crate) fn new(keyword: &str, problem: AttributeProblem) -> Self {
+        Self {
+            keyword: shorten(keyword),
+            problem,
+        }
+    }
+}
+
+/// An attribute: its words and what values it takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AttributeSpec {
+    /// The keyword, in upper case.
+    pub keyword: &'static str,
+    /// Other words for it.
+    pub synonyms: &'static [&'static str],
+    /// What values it takes.
+    pub form: AttributeForm,
+    /// The kinds of object that have it; empty for the queue manager itself.
+    pub kinds: &'static [ObjectKind],
+    /// Whether commands may set it.
+    pub settable: bool,
+}
+
+impl AttributeSpec {
+    /// Whether `word`, in upper case, is the keyword or a synonym.
+    #[must_use]
+    pub fn is(&self, word: &str) -> bool {
+        self.keyword == word || self.synonyms.contains(&word)
+    }
+}
+
+/// The attributes of a command or of a stored definition: canonical keyword (upper case) to value, in the order of the
+/// keywords.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Attributes(BTreeMap<String, AttributeValue>);
+
+impl Attributes {
+    /// None.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(BTreeMap::new())
+    }
+
+    /// Adds one.
+    ///
+    /// # Errors
+    /// [`AttributeProblem::Repeated`] if the keyword is there already.
+    pub fn insert(&mut self, keyword: &str, value: AttributeValue) -> Result<(), AttributeError> {
+        match self.0.entry(keyword.to_owned()) {
+            btree_map::Entry::Vacant(entry) => {
+                entry.insert(value);
+                Ok(())
+            }
+            btree_map::Entry::Occupied(_) => {
+                Err(AttributeError::new(keyword, AttributeProblem::Repeated))
+            }
+        }
+    }
+
+    /// The value of `keyword`.
+    #[must_use]
+    pub fn get(&self, keyword: &str) -> Option<&AttributeValue> {
+        self.0.get(keyword)
+    }
+
+    /// Every keyword and its value.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &AttributeValue)> {
+        self.0.iter().map(|(k, v)| (k.as_str(), v))
+    }
+
+    /// How many.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl<K: Into<String>> FromIterator<(K, AttributeValue)> for Attributes {
+    /// The last value of a keyword counts.
+    fn from_iter<I: IntoIterator<Item = (K, AttributeValue)>>(pairs: I) -> Self {
+        Self(pairs.into_iter().map(|(k, v)| (k.into(), v)).collect())
+    }
+}

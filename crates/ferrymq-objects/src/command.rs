@@ -1,0 +1,334 @@
+//! What can be asked of the definitions, and what became of it.
+
+use ferrymq_types::{ObjectId, QueueManagerId, QueueManagerName, ReasonCode, Timestamp};
+
+use crate::ObjectKind;
+use crate::attribute::{AttributeError, AttributeProblem, Attributes};
+
+/// Chosen at random by whoever proposes a command: a command that is proposed again, because its answer was lost, takes
+/// effect once and has the same answer.
+pub type RequestId = [u8; 16];
+
+/// A replicated command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Command {
+    /// What the command means: [`Command::VERSION`].
+    pub version: u32,
+    /// The queue manager that it is about.
+    pub queue_manager: QueueManagerName,
+    /// When it was proposed, by the proposer's clock.
+    pub time: Timestamp,
+    /// Tells a repetition from a new command.
+    pub request: RequestId,
+    /// What to do.
+    pub action: Action,
+}
+
+impl Command {
+    /// The version that this code writes and understands.
+    pub const VERSION: u32 = 1;
+}
+
+/// What a command does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    /// Makes a queue manager with its system objects.
+    CreateQueueManager {
+        /// Its id, chosen at random.
+        id: QueueManagerId,
+        /// The node that hosts it.
+        node: u64,
+    },
+    /// `DEFINE`.
+    Define {
+        /// The kind of object.
+        kind: ObjectKind,
+        /// Its name.
+        name: String,
+        /// What is given; the rest is as in `like`.
+        attributes: Attributes,
+        /// `LIKE`: an object of the same kind. Without it, the default object of the kind.
+        like: Option<String>,
+        /// `REPLACE`: an object of this name and kind may be there; it keeps its id and its messages.
+        replace: bool,
+    },
+    /// `ALTER` of an object.
+    Alter {
+        /// The kind of object.
+        kind: ObjectKind,
+        /// Its name.
+        name: String,
+        /// What changes.
+        attributes: Attributes,
+    },
+    /// `ALTER QMGR`.
+    AlterQueueManager {
+        /// What changes.
+        attributes: Attributes,
+    },
+    /// `DELETE`. Whether messages or handles stand against it is known to the queue manager, which asks before it proposes.
+    Delete {
+        /// The kind of object; of a channel any, as `DELETE CHANNEL` has no `CHLTYPE`.
+        kind: DeleteKind,
+        /// Its name.
+        name: String,
+    },
+}
+
+/// What a `DELETE` is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DeleteKind {
+    /// A queue of this kind, or a channel of this type.
+    Kind(ObjectKind),
+    /// A channel of any type.
+    Channel,
+}
+
+impl DeleteKind {
+    const fn is_queue(self) -> bool {
+        match self {
+            Self::Kind(kind) => kind.is_queue(),
+            Self::Channel => false,
+        }
+    }
+
+    /// Whether an object of `kind` is what it is about.
+    #[must_use]
+    pub fn matches(self, kind: ObjectKind) -> bool {
+        match self {
+            Self::Kind(k) => k == kind,
+            Self::Channel => !kind.is_queue(),
+        }
+    }
+
+    pub(crate) const fn names_queue(self) -> bool {
+        self.is_queue()
+    }
+}
+
+/// What a command did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Applied {
+    /// A queue manager was created.
+    QueueManagerCreated {
+        /// Its id.
+        id: QueueManagerId,
+    },
+    /// The queue manager's attributes changed.
+    QueueManagerAltered,
+    /// An object was defined.
+    Created {
+        /// Its kind.
+        kind: ObjectKind,
+        /// Its name.
+        name: String,
+        /// Its id.
+        id: ObjectId,
+    },
+    /// An object was defined anew with `REPLACE`.
+    Replaced {
+        /// Its kind.
+        kind: ObjectKind,
+        /// Its name.
+        name: String,
+        /// Its id, as before.
+        id: ObjectId,
+    },
+    /// An object changed.
+    Altered {
+        /// Its kind.
+        kind: ObjectKind,
+        /// Its name.
+        name: String,
+        /// Its id.
+        id: ObjectId,
+    },
+    /// An object is gone.
+    Deleted {
+        /// Its kind.
+        kind: ObjectKind,
+        /// Its name.
+        name: String,
+        /// Its id, never used again.
+        id: ObjectId,
+    },
+}
+
+/// Why a command was refused. A refused command changed nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CommandError {
+    /// The command was written by a newer version. A state machine that sees it must stop: skipping it would make nodes differ.
+    #[error("command version {version} is not understood by this version of FerryMQ")]
+    Version {
+        /// Its version.
+        version: u32,
+    },
+    /// The queue manager exists.
+    #[error("queue manager {name} already exists")]
+    QueueManagerExists {
+        /// Its name.
+        name: String,
+    },
+    /// The queue manager does not exist.
+    #[error("queue manager {name} does not exist")]
+    QueueManagerNotFound {
+        /// Its name.
+        name: String,
+    },
+    /// An object of that name exists.
+    #[error("object {name} already exists")]
+    Exists {
+        /// The kind asked for.
+        kind: ObjectKind,
+        /// The name.
+        name: String,
+    },
+    /// No object of that name exists.
+    #[error("object {name} not found")]
+    NotFound {
+        /// Whether a queue was looked for; otherwise a channel.
+        queue: bool,
+        /// The name.
+        name: String,
+    },
+    /// The object is of another kind.
+    #[error("object {name} is of type {found}")]
+    WrongType {
+        /// The name.
+        name: String,
+        /// The kind that it is of.
+        found: ObjectKind,
+    },
+    /// The object named by `LIKE` is of another kind.
+    #[error("source object {name} is of type {found}")]
+    LikeWrongType {
+        /// The name.
+        name: String,
+        /// The kind that it is of.
+        found: ObjectKind,
+    },
+    /// The name is not one.
+    #[error("'{name}' is not a name: {why}")]
+    Name {
+        /// What was given, shortened.
+        name: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// An attribute is not known, not allowed, or missing.
+    #[error(transparent)]
+    Attribute(#[from] AttributeError),
+}
+
+/// A message line for an operator.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OperatorMessage {
+    /// Such as `AMQ8147E`.
+    pub id: &'static str,
+    /// The text, with a full stop.
+    pub text: String,
+}
+
+impl core::fmt::Display for OperatorMessage {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{}: {}", self.id, self.text)
+    }
+}
+
+impl CommandError {
+    /// The `MQRCCF` or `MQRC` number.
+    #[must_use]
+    pub const fn reason(&self) -> ReasonCode {
+        ReasonCode::new(match self {
+            Self::Version { .. } => return ReasonCode::UNEXPECTED_ERROR,
+            Self::QueueManagerExists { .. } => 4001,
+            Self::QueueManagerNotFound { .. } => 4006,
+            Self::Exists { kind, .. } => {
+                if kind.is_queue() {
+                    4001
+                } else {
+                    4042
+                }
+            }
+            Self::NotFound { queue, .. } => {
+                if *queue {
+                    2085
+                } else {
+                    4032
+                }
+            }
+            Self::WrongType { found, .. } | Self::LikeWrongType { found, .. } => {
+                if found.is_queue() { 4002 } else { 4041 }
+            }
+            Self::Name { .. } => 2152,
+            Self::Attribute(_) => 4005,
+        })
+    }
+
+    /// The line that `runmqsc` would print for it.
+    ///
+    /// Source: IBM MQ, AMQ8nnn messages; AMQ8405 stands for every attribute that is not right, with our own text that says
+    /// what is allowed.
+    #[must_use]
+    pub fn message(&self) -> OperatorMessage {
+        let message = |id, text| OperatorMessage { id, text };
+        match self {
+            Self::Version { .. } => message("AMQ8101S", format!("Unexpected error: {self}.")),
+            Self::QueueManagerExists { name } => message(
+                "AMQ8110E",
+                format!("FerryMQ queue manager {name} already exists."),
+            ),
+            Self::QueueManagerNotFound { name } => message(
+                "AMQ8118E",
+                format!("FerryMQ queue manager {name} does not exist."),
+            ),
+            Self::Exists { kind, name } => {
+                if kind.is_queue() {
+                    message("AMQ8150E", format!("FerryMQ object {name} already exists."))
+                } else {
+                    message(
+                        "AMQ8226E",
+                        format!("FerryMQ channel {name} already exists."),
+                    )
+                }
+            }
+            Self::NotFound { queue, name } => {
+                if *queue {
+                    message("AMQ8147E", format!("FerryMQ object {name} not found."))
+                } else {
+                    message("AMQ8227E", format!("Channel {name} not found."))
+                }
+            }
+            Self::WrongType { name, found } => message(
+                "AMQ8151E",
+                format!("FerryMQ object {name} has a different type: {found}."),
+            ),
+            Self::LikeWrongType { name, found } => message(
+                "AMQ8152E",
+                format!("Source FerryMQ object {name} has a different type: {found}."),
+            ),
+            Self::Name { name, why } => message(
+                "AMQ8424E",
+                format!("Error detected in a name keyword: '{name}': {why}."),
+            ),
+            Self::Attribute(error) => {
+                let id = match (&error.problem, error.keyword.as_str()) {
+                    (AttributeProblem::Required, "CONNAME") => "AMQ8214E",
+                    (
+                        AttributeProblem::Required
+                        | AttributeProblem::Unknown
+                        | AttributeProblem::NotSupported
+                        | AttributeProblem::NotApplicable
+                        | AttributeProblem::ReadOnly
+                        | AttributeProblem::Repeated
+                        | AttributeProblem::Value { .. },
+                        _,
+                    ) => "AMQ8405E",
+                };
+                let text = error.to_string();
+                let rest = text.strip_prefix("attribute ").unwrap_or(&text);
+                message(id, format!("Attribute {rest}."))
+            }
+        }
+    }
+}
