@@ -215,6 +215,12 @@ fn encode_change(
         }),
         Change::SetSender(row) => To::SetSender((&**row).into()),
         Change::SetReceiver(row) => To::SetReceiver((&**row).into()),
+        Change::SetChannelStopped { channel, stopped } => {
+            To::SetChannelStopped(pb::SetChannelStopped {
+                channel: channel.as_str().to_owned(),
+                stopped: *stopped,
+            })
+        }
         Change::DeleteChannel { channel } => To::DeleteChannel(pb::DeleteChannel {
             channel: channel.as_str().to_owned(),
         }),
@@ -269,6 +275,10 @@ fn decode_change(
         },
         From::SetSender(c) => Change::SetSender(Box::new(c.try_into()?)),
         From::SetReceiver(c) => Change::SetReceiver(Box::new(c.try_into()?)),
+        From::SetChannelStopped(c) => Change::SetChannelStopped {
+            channel: channel("channel", &c.channel)?,
+            stopped: c.stopped,
+        },
         From::DeleteChannel(c) => Change::DeleteChannel {
             channel: channel("channel", &c.channel)?,
         },
@@ -315,6 +325,19 @@ stored_row! {
     AccountEntry = pb::AccountRow;
 }
 
+/// A channel that an operator stopped, by name: a row of its own.
+impl StoredRow for ChannelName {
+    fn to_stored(&self) -> Vec<u8> {
+        pb::StoppedChannelRow {
+            channel: self.as_str().to_owned(),
+        }
+        .encode_to_vec()
+    }
+    fn from_stored(bytes: &[u8]) -> Result<Self, FormatError> {
+        channel("channel", &pb::StoppedChannelRow::decode(bytes)?.channel)
+    }
+}
+
 fn bytes_of<const N: usize>(id: &[u8; N]) -> Bytes {
     if *id == [0; N] {
         return Bytes::new();
@@ -323,7 +346,10 @@ fn bytes_of<const N: usize>(id: &[u8; N]) -> Bytes {
 }
 
 /// All bytes of an id, or none for an id of zeros.
-fn id<const N: usize, T: FromArray<N>>(field: &'static str, bytes: &[u8]) -> Result<T, FormatError> {
+fn id<const N: usize, T: FromArray<N>>(
+    field: &'static str,
+    bytes: &[u8],
+) -> Result<T, FormatError> {
     if bytes.is_empty() {
         return Ok(T::from_array([0; N]));
     }
@@ -502,6 +528,7 @@ impl From<&SenderRow> for pb::SenderRow {
                 .map(|b| pb::BatchInDoubt {
                     id: bytes_of(b.id.as_bytes()),
                     first_number: b.first_number,
+                    last_number: b.last_number,
                     messages: b.messages.iter().map(|s| s.get()).collect(),
                 })
                 .collect(),
@@ -510,7 +537,6 @@ impl From<&SenderRow> for pb::SenderRow {
                 .as_ref()
                 .map(|(name, _)| name.as_str().to_owned()),
             partner_id: row.partner.as_ref().map(|(_, id)| bytes_of(id.as_bytes())),
-            stopped: row.stopped,
         }
     }
 }
@@ -540,12 +566,12 @@ impl TryFrom<pb::SenderRow> for SenderRow {
                     Ok(BatchInDoubt {
                         id: id("in_doubt.id", &b.id)?,
                         first_number: b.first_number,
+                        last_number: b.last_number,
                         messages: b.messages.into_iter().map(Sequence::new).collect(),
                     })
                 })
                 .collect::<Result<_, FormatError>>()?,
             partner,
-            stopped: row.stopped,
         })
     }
 }

@@ -92,13 +92,13 @@ fn one_of_each() -> Vec<WriteSet> {
                     in_doubt: vec![BatchInDoubt {
                         id: uow,
                         first_number: 51,
+                        last_number: 53,
                         messages: vec![Sequence::new(4), Sequence::new(9)],
                     }],
                     partner: Some((
                         QueueManagerName::new("QM2").unwrap(),
                         QueueManagerId::new([4; 16]),
                     )),
-                    stopped: true,
                 })),
                 Change::SetReceiver(Box::new(ReceiverRow {
                     channel: channel.clone(),
@@ -108,6 +108,10 @@ fn one_of_each() -> Vec<WriteSet> {
                     last_committed: 7,
                     last_batch: uow,
                 })),
+                Change::SetChannelStopped {
+                    channel: channel.clone(),
+                    stopped: true,
+                },
                 Change::DeleteChannel { channel },
                 Change::SetUnitOfWork(UnitOfWorkRow {
                     id: uow,
@@ -185,7 +189,10 @@ fn values_outside_their_range_are_refused() {
     check(|d| d.priority = 10, "priority");
     check(|d| d.persistence = 0, "persistence");
     check(|d| d.message_type = 9, "message_type");
-    check(|d| d.message_id = Bytes::from_static(b"short"), "message_id");
+    check(
+        |d| d.message_id = Bytes::from_static(b"short"),
+        "message_id",
+    );
     assert_eq!(
         MessageRow::from_stored(&[]),
         Err(FormatError::Missing("descriptor"))

@@ -1,0 +1,1 @@
+//! The suite that every pair of log and row store passes.

@@ -1,0 +1,93 @@
+//! Named places where a test can make the process stop dead.
+
+#[cfg(feature = "crash-points")]
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+/// The crash points of the store, the journal and the row store, in the order in which a message passes them.
+pub const CRASH_POINTS: &[&str] = &[
+    "journal.before_write",
+    "journal.after_write",
+    "journal.before_rotate",
+    "journal.after_rotate",
+    "journal.before_sync",
+    "journal.after_sync",
+    "journal.before_guard_write",
+    "journal.after_guard_write",
+    "journal.before_recycle",
+    "journal.after_recycle",
+    "store.before_append",
+    "store.after_append",
+    "store.before_checkpoint",
+    "store.before_checkpoint_write",
+    "store.after_checkpoint_write",
+    "store.before_flush",
+    "store.after_flush",
+    "store.after_checkpoint",
+    "store.before_recycle",
+    "store.after_recycle",
+    "store.recovery_start",
+    "store.recovery_middle",
+    "store.recovery_end",
+];
+
+static REGISTERED: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
+
+/// Adds the crash points of another crate to the list. A name that is known is not added again.
+pub fn register_crash_points(names: &'static [&'static str]) {
+    let mut registered = REGISTERED.lock().unwrap_or_else(PoisonError::into_inner);
+    for name in names {
+        if !CRASH_POINTS.contains(name) && !registered.contains(name) {
+            registered.push(name);
+        }
+    }
+}
+
+/// All crash points: those of the store and those that other crates registered.
+#[must_use]
+pub fn crash_points() -> Vec<&'static str> {
+    let registered = REGISTERED.lock().unwrap_or_else(PoisonError::into_inner);
+    CRASH_POINTS
+        .iter()
+        .chain(registered.iter())
+        .copied()
+        .collect()
+}
+
+/// Aborts the process if the environment variable `FERRYMQ_CRASH_AT` is `name`, or `name:n` at the `n`th time.
+///
+/// Does nothing unless the feature `crash-points` is on.
+#[cfg(not(feature = "crash-points"))]
+#[inline(always)]
+pub fn crash_point(_name: &'static str) {}
+
+/// Aborts the process if the environment variable `FERRYMQ_CRASH_AT` is `name`, or `name:n` at the `n`th time.
+///
+/// Does nothing unless the feature `crash-points` is on.
+#[cfg(feature = "crash-points")]
+pub fn crash_point(name: &'static str) {
+    use std::sync::OnceLock;
+
+    static TARGET: OnceLock<Option<(String, u64)>> = OnceLock::new();
+    static HITS: Mutex<BTreeMap<&'static str, u64>> = Mutex::new(BTreeMap::new());
+
+    let target = TARGET.get_or_init(|| {
+        let text = std::env::var("FERRYMQ_CRASH_AT").ok()?;
+        let (name, nth) = match text.rsplit_once(':') {
+            Some((name, nth)) => (name, nth.parse().unwrap_or(1)),
+            None => (text.as_str(), 1),
+        };
+        Some((name.to_owned(), nth))
+    });
+    let Some((wanted, nth)) = target else { return };
+    if wanted != name {
+        return;
+    }
+    let mut hits = HITS.lock().unwrap_or_else(PoisonError::into_inner);
+    let hit = hits.entry(name).or_insert(0);
+    *hit = hit.saturating_add(1);
+    if *hit == *nth {
+        tracing::error!(crash_point = name, hit = *nth, "aborting as the test asked");
+        std::process::abort();
+    }
+}
