@@ -1,0 +1,5 @@
+//! The end that receives.
+
+mod io;
+
+pub use io::{ReceiverEffect, ReceiverInput, ReceiverTimer};

@@ -1,0 +1,5 @@
+//! The end that sends.
+
+mod io;
+
+pub use io::{SenderEffect, SenderInput, SenderTimer};
