@@ -17,5 +17,5 @@ mod tests;
 pub use client_authentication::{
     PeerCertificateNames, PeerRefusal, SslClientAuthentication, check_peer,
 };
-pub use parse::{PATTERN_LENGTH_MAX, PatternError, PatternErrorKind};
+pub use parse::{PATTERN_LENGTH_MAX, PatternError, PatternErrorKind, parse_distinguished_name};
 pub use pattern::{MismatchKind, PeerMismatch, PeerPattern, serial_text};

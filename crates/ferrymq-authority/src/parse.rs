@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use ferrymq_types::{DnAttributeType, ReasonCode};
+use ferrymq_types::{DistinguishedName, DnAttribute, DnAttributeType, ReasonCode};
 
 use crate::pattern::{PeerPattern, ValuePattern, is_invisible};
 
@@ -65,7 +65,7 @@ impl PatternError {
 
 impl fmt::Display for PatternError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "peer name pattern, character {}: ", self.position)?;
+        write!(f, "at character {}: ", self.position)?;
         match &self.kind {
             PatternErrorKind::Empty => f.write_str("it is empty"),
             PatternErrorKind::TooLong => {
@@ -123,7 +123,7 @@ impl PeerPattern {
     /// # Errors
     /// [`PatternError`] (4093) with the position of what is wrong.
     pub fn parse(text: &str) -> Result<Self, PatternError> {
-        Parser::new(text).pattern()
+        Parser::new(text, false).pattern()
     }
 
     /// Parses the value of an attribute such as `SSLPEER`, where blank means that names are not checked.
@@ -138,6 +138,18 @@ impl PeerPattern {
     }
 }
 
+/// Parses a name as it prints and as operators write it, `CN=QM1,OU=Queue Managers,O=FerryMQ`: the most specific attribute first,
+/// several `OU` or `DC` from the highest level down, `+` between attributes of one set. `*` is a character like any other.
+///
+/// The attributes of the result are in the order of an encoding, the highest level first. So a name as it is written here is also a
+/// pattern that its certificate matches (unless it has `*` at an end of a value or a set).
+///
+/// # Errors
+/// [`PatternError`] with the position of what is wrong. `SERIALNUMBER` is no attribute of a name.
+pub fn parse_distinguished_name(text: &str) -> Result<DistinguishedName, PatternError> {
+    Parser::new(text, true).name()
+}
+
 /// One character of a value after escapes are taken off.
 #[derive(Clone, Copy)]
 struct ValueChar {
@@ -149,13 +161,16 @@ struct ValueChar {
 struct Parser {
     chars: Vec<char>,
     at: usize,
+    /// `+` joins attributes into a set: in names, not in patterns.
+    sets: bool,
 }
 
 impl Parser {
-    fn new(text: &str) -> Self {
+    fn new(text: &str, sets: bool) -> Self {
         Self {
             chars: text.chars().collect(),
             at: 0,
+            sets,
         }
     }
 
@@ -194,7 +209,7 @@ impl Parser {
                 return error_at(start, PatternErrorKind::Repeated(keyword));
             }
             let value_start = self.at;
-            let value = self.value()?;
+            let value = split_wildcards(&self.value()?);
             let value = if kind == DnAttributeType::SerialNumber {
                 serial_pattern(value, value_start)?
             } else {
@@ -207,6 +222,57 @@ impl Parser {
                 None => return Ok(PeerPattern { elements }),
             }
         }
+    }
+
+    fn name(mut self) -> Result<DistinguishedName, PatternError> {
+        if self.chars.len() > PATTERN_LENGTH_MAX {
+            return error_at(PATTERN_LENGTH_MAX, PatternErrorKind::TooLong);
+        }
+        self.skip_blanks();
+        if self.peek().is_none() {
+            return error_at(0, PatternErrorKind::Empty);
+        }
+        let mut rdns: Vec<Vec<(DnAttributeType, String)>> = Vec::new();
+        let mut joins = false;
+        loop {
+            self.skip_blanks();
+            let start = self.at;
+            let (kind, keyword) = self.attribute_type()?;
+            if kind == DnAttributeType::SerialNumber {
+                return error_at(start, PatternErrorKind::UnknownType(keyword.to_owned()));
+            }
+            let seen = rdns.iter().flatten().any(|(seen, _)| *seen == kind);
+            if !kind.is_repeatable() && seen {
+                return error_at(start, PatternErrorKind::Repeated(keyword));
+            }
+            let text = self.value()?.iter().map(|value| value.c).collect();
+            match rdns.last_mut().filter(|_| joins) {
+                Some(set) => set.push((kind, text)),
+                None => rdns.push(vec![(kind, text)]),
+            }
+            // `value` stops at a separator, at a plus that joins, or at the end.
+            joins = self.peek() == Some('+');
+            if self.peek().is_none() {
+                break;
+            }
+            self.advance();
+        }
+        DistinguishedName::reverse_for_print(&mut rdns, |rdn| match rdn.as_slice() {
+            [(kind, _)] => Some(kind.clone()),
+            [] | [_, _, ..] => None,
+        });
+        let attributes = rdns
+            .into_iter()
+            .enumerate()
+            .flat_map(|(rdn, set)| {
+                set.into_iter().map(move |(kind, value)| DnAttribute {
+                    kind,
+                    value: Some(value),
+                    rdn,
+                })
+            })
+            .collect();
+        Ok(DistinguishedName { attributes })
     }
 
     fn attribute_type(&mut self) -> Result<(DnAttributeType, &'static str), PatternError> {
@@ -234,7 +300,7 @@ impl Parser {
     }
 
     /// The value up to the next separator, which is not taken.
-    fn value(&mut self) -> Result<ValuePattern, PatternError> {
+    fn value(&mut self) -> Result<Vec<ValueChar>, PatternError> {
         self.skip_blanks();
         let start = self.at;
         let quoted = self.peek() == Some('"');
@@ -250,7 +316,8 @@ impl Parser {
             }
             self.advance();
             self.skip_blanks();
-            if !matches!(self.peek(), None | Some(',' | ';')) {
+            let set_follows = self.sets && self.peek() == Some('+') && self.starts_attribute();
+            if !set_follows && !matches!(self.peek(), None | Some(',' | ';')) {
                 return self.error(PatternErrorKind::AfterQuote);
             }
         } else {
@@ -259,6 +326,9 @@ impl Parser {
                     return self.error(PatternErrorKind::StrayQuote);
                 }
                 if c == '+' && self.starts_attribute() {
+                    if self.sets {
+                        break;
+                    }
                     return self.error(PatternErrorKind::Set);
                 }
                 self.value_char(c, &mut value)?;
@@ -273,7 +343,7 @@ impl Parser {
         if value.is_empty() {
             return error_at(start, PatternErrorKind::EmptyValue);
         }
-        Ok(split_wildcards(&value))
+        Ok(value)
     }
 
     /// Takes one character, or one escape, whose first character is `c`.

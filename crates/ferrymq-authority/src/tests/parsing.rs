@@ -1,5 +1,5 @@
 use super::pattern;
-use crate::{PATTERN_LENGTH_MAX, PatternErrorKind, PeerPattern};
+use crate::{PATTERN_LENGTH_MAX, PatternErrorKind, PeerPattern, parse_distinguished_name};
 
 #[track_caller]
 fn check_refused(text: &str, position: usize, kind: &PatternErrorKind) {
@@ -119,5 +119,51 @@ fn a_pattern_prints_as_itself() {
     ] {
         assert_eq!(pattern(text).to_string(), printed);
         assert_eq!(pattern(printed), pattern(text));
+    }
+}
+
+#[test]
+fn a_written_name_is_a_pattern_of_itself_and_prints_as_written() {
+    for text in [
+        "CN=QM1,OU=Queue Managers,O=FerryMQ",
+        "CN=app,OU=Trade,OU=Payments,O=Bank,C=DE",
+        "CN=app,DC=com,DC=example",
+        "CN=Smith\\, John,O=a\\+b",
+        "CN=\\ x\\ ,ST=y",
+    ] {
+        let name = parse_distinguished_name(text).unwrap();
+        assert_eq!(name.to_string(), text);
+        assert_eq!(pattern(text).matches(&name, &[1]), Ok(()), "{text}");
+    }
+    let name = parse_distinguished_name("CN=app,OU=Trade,OU=Payments,O=Bank").unwrap();
+    let levels: Vec<_> = name
+        .attributes
+        .iter()
+        .map(|a| a.value.as_deref().unwrap())
+        .collect();
+    assert_eq!(levels, ["Bank", "Trade", "Payments", "app"]);
+}
+
+#[test]
+fn a_plus_joins_attributes_of_a_written_name() {
+    for text in ["CN=app+UID=7,O=Bank", "CN=\"app\" + UID=7 , O=Bank"] {
+        let name = parse_distinguished_name(text).unwrap();
+        assert_eq!(name.to_string(), "CN=app+UID=7,O=Bank");
+    }
+}
+
+#[test]
+fn a_bad_name_is_refused_with_its_position() {
+    for (text, position) in [
+        ("", 1),
+        ("QM1", 1),
+        ("CN=QM1,", 8),
+        ("CN=a,CN=b", 6),
+        ("CN=a+CN=b", 6),
+        ("SERIALNUMBER=01,CN=a", 1),
+        ("CN=a\n", 5),
+    ] {
+        let error = parse_distinguished_name(text).unwrap_err();
+        assert_eq!(error.position, position, "{text:?}: {error}");
     }
 }
