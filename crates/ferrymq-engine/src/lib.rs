@@ -10,11 +10,28 @@
     clippy::arithmetic_side_effects
 )]
 
+mod account;
+mod admin;
+mod browse;
+mod channel;
+mod definitions;
 mod effect;
 mod engine;
+mod expiry;
+mod get;
 mod limits;
+mod messages;
+mod moves;
+mod outcomes;
+mod pending;
+mod put;
+mod queue;
 mod recovery;
 mod request;
+#[cfg(test)]
+mod tests;
+mod unit_of_work;
+mod waiters;
 
 pub use effect::{
     Browsed, Cursor, DumpItem, Effect, Event, Failure, Got, PutDone, QueueStatistics,

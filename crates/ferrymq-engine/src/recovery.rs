@@ -4,16 +4,21 @@ use std::sync::Arc;
 
 use ferrymq_objects::QueueManager;
 use ferrymq_types::{
-    AccountEntry, BodyId, ChannelName, Epoch, MessageRow, ObjectId, Position, QueueRow,
+    AccountEntry, BodyId, ChannelName, Epoch, MessageRow, ObjectId, Position, QueueName, QueueRow,
     ReceiverRow, SenderRow, Sequence, Timestamp, UnitOfWorkRow,
 };
 
+use crate::channel::{Receiver, Sender, Stopped};
+use crate::engine::Step;
+use crate::messages::{entry_of, length_of};
+use crate::queue::{QueueState, State};
 use crate::{Effect, Engine, Limits};
 
 /// Builds an engine from the rows of a store, in any order and without bodies; a new queue manager has none.
 #[derive(Debug)]
 pub struct EngineBuilder {
     engine: Engine,
+    now: Timestamp,
 }
 
 impl EngineBuilder {
@@ -21,7 +26,8 @@ impl EngineBuilder {
     #[must_use]
     pub fn new(qmgr: Arc<QueueManager>, epoch: Epoch, position: Position, now: Timestamp) -> Self {
         Self {
-            engine: Engine::new(qmgr, epoch, position, now),
+            engine: Engine::new(qmgr, epoch, position),
+            now,
         }
     }
 
@@ -30,7 +36,15 @@ impl EngineBuilder {
         self.engine.limits = limits;
     }
 
-    /// A persistent message and how often it was shown without a commit (0 if there is no such row).
+    fn queue_state(&mut self, id: ObjectId) -> &mut QueueState {
+        self.engine
+            .queues
+            .entry(id)
+            .or_insert_with(|| QueueState::new(id, name_of_unknown(id)))
+    }
+
+    /// A persistent message and how often it was shown without a commit (0 if there is no such row): that is its backout
+    /// count now (rule U14).
     pub fn message(
         &mut self,
         queue: ObjectId,
@@ -38,48 +52,142 @@ impl EngineBuilder {
         row: &MessageRow,
         delivery_count: u32,
     ) {
-        let _row = (queue, sequence, row, delivery_count);
+        let counters = &mut self.engine.counters;
+        counters.sequence = counters.sequence.max(sequence.get());
+        counters.body = counters.body.max(row.body.get());
+        let mut entry = entry_of(&row.descriptor, row.body, length_of(row), None);
+        entry.backout_count = delivery_count;
+        entry.journaled_count = delivery_count;
+        self.queue_state(queue).insert(sequence, entry);
     }
 
     /// A queue.
     pub fn queue(&mut self, queue: ObjectId, row: QueueRow) {
-        let _row = (queue, row);
+        let state = self.queue_state(queue);
+        state.name = row.name;
+        state.closed = row.closed;
+        state.row_written = true;
     }
 
     /// The counters.
     pub fn counters(&mut self, sequence: Sequence, body: BodyId) {
-        let _row = (sequence, body);
+        let counters = &mut self.engine.counters;
+        counters.sequence = counters.sequence.max(sequence.get());
+        counters.body = counters.body.max(body.get());
+        counters.reserved_sequence = counters.reserved_sequence.max(sequence.get());
+        counters.reserved_body = counters.reserved_body.max(body.get());
     }
 
     /// A sending channel.
     pub fn sender(&mut self, row: SenderRow) {
-        let _row = row;
+        let sender = Sender {
+            row,
+            position: Position::ZERO,
+            open: None,
+        };
+        self.engine
+            .senders
+            .insert(sender.row.channel.clone(), sender);
     }
 
     /// A receiving channel.
     pub fn receiver(&mut self, row: ReceiverRow) {
-        let _row = row;
+        let key = (row.channel.clone(), row.sender);
+        let receiver = Receiver {
+            row,
+            position: Position::ZERO,
+            bound: None,
+        };
+        self.engine.receivers.insert(key, receiver);
     }
 
     /// A channel that an operator stopped.
     pub fn channel_stopped(&mut self, channel: ChannelName) {
-        let _row = channel;
+        let stopped = Stopped {
+            stopped: true,
+            position: Position::ZERO,
+        };
+        self.engine.stopped.insert(channel, stopped);
     }
 
     /// The outcome of a unit of work.
     pub fn unit_of_work(&mut self, row: UnitOfWorkRow) {
-        let _row = row;
+        self.engine.outcomes.insert(row, Position::ZERO, true);
     }
 
     /// An account entry.
     pub fn account(&mut self, entry: AccountEntry) {
-        let _row = entry;
+        self.engine.account.recover(entry);
     }
 
     /// The engine. Effects are those of its first step: reports, triggers that are due, deletions that were under way.
     #[must_use]
     pub fn finish(self, effects: &mut Vec<Effect>) -> Engine {
-        effects.clear();
-        self.engine
+        let mut engine = self.engine;
+        let mut step = Step {
+            now: self.now,
+            effects,
+        };
+        engine.adopt_definitions();
+        engine.show_recovered();
+        let unknown: Vec<(ObjectId, QueueName, u64)> = engine
+            .queues
+            .values()
+            .filter(|q| q.definition.is_none())
+            .map(|q| (q.id, q.name.clone(), q.depth()))
+            .collect();
+        engine.drop_queues(&mut step);
+        for (id, name, messages) in unknown {
+            if engine.queues.contains_key(&id) {
+                engine.report_unknown(&mut step, id, name, messages);
+            }
+        }
+        engine.woken.clear();
+        let queues: Vec<ObjectId> = engine.queues.keys().copied().collect();
+        for queue in queues {
+            engine.trigger(&mut step, queue, true);
+        }
+        engine
     }
+}
+
+impl Engine {
+    /// Messages of batches in doubt are locked again (rule U4); all others can be had.
+    fn show_recovered(&mut self) {
+        for sender in self.senders.values_mut() {
+            let queue = self.queues.get_mut(&sender.row.transmission_queue);
+            let Some(q) = queue else {
+                // Their queue is gone with them; what the partner has committed is still asked by number.
+                for batch in &mut sender.row.in_doubt {
+                    batch.messages.clear();
+                }
+                continue;
+            };
+            for batch in &mut sender.row.in_doubt {
+                // Non-persistent ones were in memory only.
+                batch
+                    .messages
+                    .retain(|sequence| q.set_state(*sequence, State::Channel).is_some());
+            }
+        }
+        let all: Vec<(ObjectId, Sequence)> = self
+            .queues
+            .iter()
+            .flat_map(|(id, q)| {
+                q.entries
+                    .iter()
+                    .filter(|(_, e)| e.state == State::Fetching)
+                    .map(|(sequence, _)| (*id, *sequence))
+            })
+            .collect();
+        for (queue, sequence) in all {
+            self.show(queue, sequence, Position::ZERO);
+        }
+    }
+}
+
+/// A name for a queue whose own row is missing: what is found must be shown under some name.
+fn name_of_unknown(id: ObjectId) -> QueueName {
+    QueueName::new(&format!("UNKNOWN.QUEUE.{id}"))
+        .expect("letters, dots and at most 20 digits make a name of less than 48 characters")
 }

@@ -1,0 +1,168 @@
+//! What operators ask for: statistics, clearing and closing queues, dumps.
+
+use std::collections::BTreeMap;
+use std::ops::Bound::{Excluded, Unbounded};
+
+use ferrymq_types::{
+    AccountReason, Change, ObjectId, Position, QueueName, QueueRow, ReasonCode, Sequence,
+};
+
+use crate::engine::{Answer, Step};
+use crate::limits::CHANGES_PER_WRITE_SET;
+use crate::queue::State;
+use crate::{DumpItem, Engine, Failure, QueueStatistics, Reply};
+
+impl Engine {
+    pub(crate) fn queue_statistics(&self) -> (Position, Reply) {
+        let putters = self.putters();
+        let mut position = Position::ZERO;
+        let mut queues = BTreeMap::new();
+        for (id, q) in self.queues.iter().filter(|(_, q)| q.definition.is_some()) {
+            position = position.max(q.last_change);
+            let channel = u32::from(q.sender.is_some());
+            let waiting = u32::try_from(q.waiters.len()).unwrap_or(u32::MAX);
+            queues.insert(
+                q.name.clone(),
+                QueueStatistics {
+                    depth: q.depth(),
+                    uncommitted: q.uncommitted,
+                    input_handles: waiting.saturating_add(channel),
+                    output_handles: putters.get(id).copied().unwrap_or_default(),
+                    oldest: q.oldest(),
+                    last_get: q.last_get,
+                    last_put: q.last_put,
+                },
+            );
+        }
+        (position, Reply::Queues(queues))
+    }
+
+    fn local_of(&self, name: &QueueName) -> Result<ObjectId, Failure> {
+        self.local(name).map_err(|reason| Failure::of(reason, name))
+    }
+
+    /// 2042 if somebody uses the queue: waits on it, sends from it, or holds a message of it.
+    fn check_unused(&self, queue: ObjectId) -> Result<(), Failure> {
+        let Some(q) = self.queues.get(&queue) else {
+            return Ok(());
+        };
+        let held = q.entries.values().any(|e| match e.state {
+            State::Uncommitted | State::Locked | State::Fetching | State::Channel => true,
+            State::Available | State::Damaged | State::Poison => false,
+        });
+        if held || !q.waiters.is_empty() || q.sender.is_some() {
+            return Err(Failure::of(ReasonCode::OBJECT_IN_USE, &q.name));
+        }
+        Ok(())
+    }
+
+    /// Takes all messages away, a bounded write set at a time.
+    fn take_all_away(&mut self, step: &mut Step<'_>, queue: ObjectId, who: &str) -> u64 {
+        let mut cleared: u64 = 0;
+        loop {
+            let Some(q) = self.queues.get(&queue) else {
+                return cleared;
+            };
+            let some: Vec<(ObjectId, Sequence)> = q
+                .entries
+                .keys()
+                .take(CHANGES_PER_WRITE_SET)
+                .map(|sequence| (queue, *sequence))
+                .collect();
+            if some.is_empty() {
+                return cleared;
+            }
+            cleared = cleared.saturating_add(some.len() as u64);
+            self.take_away(step, &some, &AccountReason::Cleared, who);
+        }
+    }
+
+    fn last_change(&self, queue: ObjectId) -> Position {
+        self.queues
+            .get(&queue)
+            .map_or(Position::ZERO, |q| q.last_change)
+    }
+
+    pub(crate) fn clear(&mut self, step: &mut Step<'_>, queue: &QueueName, who: &str) -> Answer {
+        let id = self.local_of(queue)?;
+        self.check_unused(id)?;
+        let cleared = self.take_all_away(step, id, who);
+        Ok((self.last_change(id), Reply::Cleared(cleared)))
+    }
+
+    pub(crate) fn close_queue(
+        &mut self,
+        step: &mut Step<'_>,
+        queue: &QueueName,
+        purge: bool,
+        who: &str,
+    ) -> Answer {
+        let id = self.local_of(queue)?;
+        self.check_unused(id)?;
+        if !purge && self.queues.get(&id).is_some_and(|q| q.depth() > 0) {
+            return Err(Failure::of(ReasonCode::Q_NOT_EMPTY, queue));
+        }
+        self.take_all_away(step, id, who);
+        self.set_closed(step, id, true);
+        Ok((self.last_change(id), Reply::Done))
+    }
+
+    pub(crate) fn reopen_queue(&mut self, step: &mut Step<'_>, queue: &QueueName) -> Answer {
+        let id = self.local_of(queue)?;
+        self.set_closed(step, id, false);
+        Ok((self.last_change(id), Reply::Done))
+    }
+
+    fn set_closed(&mut self, step: &mut Step<'_>, id: ObjectId, closed: bool) {
+        let Some(q) = self.queues.get_mut(&id).filter(|q| q.closed != closed) else {
+            return;
+        };
+        q.closed = closed;
+        q.row_written = true;
+        let row = QueueRow {
+            name: q.name.clone(),
+            closed,
+        };
+        let position = self.write(step, vec![Change::SetQueue { queue: id, row }]);
+        if let Some(q) = self.queue(id) {
+            q.changed(position);
+        }
+    }
+
+    /// A page of all messages that are committed, also of queues that no definition knows.
+    pub(crate) fn dump(
+        &self,
+        after: Option<(ObjectId, Sequence)>,
+        limit: u32,
+    ) -> (Position, Reply) {
+        let mut position = Position::ZERO;
+        let mut items = Vec::new();
+        let first = after.map_or(ObjectId::ZERO, |(queue, _)| queue);
+        'all: for (id, q) in self.queues.range(first..) {
+            position = position.max(q.last_change);
+            let from = match after {
+                Some((queue, sequence)) if queue == *id => Excluded(sequence),
+                Some(_) | None => Unbounded,
+            };
+            for (sequence, entry) in q.entries.range((from, Unbounded)) {
+                let held = match entry.state {
+                    // Nobody has put it yet.
+                    State::Uncommitted => continue,
+                    State::Locked | State::Channel | State::Fetching => true,
+                    State::Available | State::Damaged | State::Poison => false,
+                };
+                if items.len() >= limit as usize {
+                    break 'all;
+                }
+                items.push(DumpItem {
+                    queue: (*id, q.name.clone()),
+                    sequence: *sequence,
+                    held,
+                    backout_count: entry.backout_count,
+                    message: entry.memory.clone(),
+                });
+            }
+        }
+        (position, Reply::Dump(items))
+    }
+}

@@ -1,0 +1,251 @@
+//! Definitions that change under the engine.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use ferrymq_objects::{Enabled, Queue, QueueManager};
+use ferrymq_types::{Change, ChannelName, ObjectId, Position, QueueName, ReasonCode, Sequence};
+
+use crate::engine::Step;
+use crate::pending::Pending;
+use crate::queue::{QueueState, State};
+use crate::{Engine, Event, Failure, RequestId};
+
+impl Engine {
+    pub(crate) fn definitions_changed(&mut self, step: &mut Step<'_>, qmgr: Arc<QueueManager>) {
+        let before = std::mem::replace(&mut self.qmgr, qmgr);
+        let could_trigger = self.adopt_definitions();
+        self.drop_queues(step);
+        self.drop_channels(step, &before);
+        self.end_inhibited_gets(step);
+        self.end_inhibited_senders(step);
+        for queue in could_trigger {
+            self.trigger(step, queue, true);
+        }
+        if self.poison_retry.is_some() {
+            self.retry_poison(step);
+        }
+    }
+
+    /// Gives every local queue its definition, and keeps the orders that depend on one. Returns the queues whose trigger may
+    /// have become due by the change.
+    pub(crate) fn adopt_definitions(&mut self) -> Vec<ObjectId> {
+        let qmgr = Arc::clone(&self.qmgr);
+        let off_queues = off_queues(&qmgr);
+        let mut could_trigger = Vec::new();
+        for queue in qmgr.queues.values() {
+            let Queue::Local(definition) = queue else {
+                continue;
+            };
+            let (id, name) = (definition.base.id, &definition.base.name);
+            let state = self
+                .queues
+                .entry(id)
+                .or_insert_with(|| QueueState::new(id, name.clone()));
+            let keeps_expired = off_queues.contains(name);
+            let reorder = state
+                .definition
+                .as_ref()
+                .is_none_or(|d| d.delivery_sequence != definition.delivery_sequence);
+            if state.definition.as_deref() != Some(definition) {
+                let triggers = |d: &ferrymq_objects::LocalQueue| d.trigger && d.get == Enabled::Yes;
+                let was = state.definition.as_deref().is_some_and(triggers);
+                if triggers(definition) && !was {
+                    could_trigger.push(id);
+                }
+                state.name = name.clone();
+                state.definition = Some(Box::new(definition.clone()));
+            }
+            if reorder {
+                state.reorder();
+            }
+            if state.keeps_expired != keeps_expired {
+                state.keeps_expired = keeps_expired;
+                for (sequence, entry) in &state.entries {
+                    let Some(at) = entry.expires_at else {
+                        continue;
+                    };
+                    if keeps_expired {
+                        self.expiry.remove(&(at, id, *sequence));
+                    } else if entry.state == State::Available {
+                        self.expiry.insert((at, id, *sequence));
+                    }
+                }
+            }
+        }
+        could_trigger
+    }
+
+    /// Queues whose definitions are gone. One that was closed and is empty goes; anything else is kept and reported, never
+    /// dropped (rule U15).
+    pub(crate) fn drop_queues(&mut self, step: &mut Step<'_>) {
+        let qmgr = Arc::clone(&self.qmgr);
+        let gone: Vec<ObjectId> = self
+            .queues
+            .values()
+            .filter(|q| match qmgr.queues.get(&q.name) {
+                Some(Queue::Local(local)) => local.base.id != q.id,
+                Some(Queue::Remote(_) | Queue::Alias(_)) | None => true,
+            })
+            .map(|q| q.id)
+            .collect();
+        for id in gone {
+            self.drop_queue(step, id);
+        }
+    }
+
+    fn drop_queue(&mut self, step: &mut Step<'_>, id: ObjectId) {
+        let Some(q) = self.queues.get_mut(&id) else {
+            return;
+        };
+        let was_defined = q.definition.take().is_some();
+        let empty = q.entries.is_empty();
+        let (name, messages) = (q.name.clone(), q.depth());
+        if empty && (q.closed || !q.row_written) {
+            let row_written = q.row_written;
+            self.end_gets_of(step, id);
+            self.queues.remove(&id);
+            if row_written {
+                self.write(step, vec![Change::DeleteQueue { queue: id }]);
+            }
+            return;
+        }
+        // Not served any more: nothing of it expires, and who waits on it learns that it is gone.
+        q.keeps_expired = true;
+        let expiring: Vec<(ferrymq_types::Timestamp, Sequence)> = q
+            .entries
+            .iter()
+            .filter_map(|(sequence, e)| Some((e.expires_at?, *sequence)))
+            .collect();
+        for (at, sequence) in expiring {
+            self.expiry.remove(&(at, id, sequence));
+        }
+        if was_defined {
+            self.end_gets_of(step, id);
+            self.report_unknown(step, id, name, messages);
+        }
+    }
+
+    pub(crate) fn report_unknown(
+        &self,
+        step: &mut Step<'_>,
+        queue: ObjectId,
+        name: QueueName,
+        messages: u64,
+    ) {
+        let after = self
+            .queues
+            .get(&queue)
+            .map_or(Position::ZERO, |q| q.last_change);
+        step.report(
+            after,
+            Event::UnknownQueue {
+                queue,
+                name,
+                messages,
+            },
+        );
+    }
+
+    fn end_gets_of(&mut self, step: &mut Step<'_>, queue: ObjectId) {
+        self.end_gets(step, |p| {
+            (p.queue == queue).then(|| ReasonCode::Q_DELETED.into())
+        });
+    }
+
+    /// Gets that wait on a queue that may no longer be got from: `GET(DISABLED)` ends them with 2016.
+    fn end_inhibited_gets(&mut self, step: &mut Step<'_>) {
+        let qmgr_queue =
+            |engine: &Self, p: &crate::get::PendingGet| match engine.input_queue(&p.get.queue) {
+                Ok(id) if id == p.queue => None,
+                Ok(_) => Some(Failure::of(ReasonCode::Q_DELETED, &p.get.queue)),
+                Err(failure) if failure.reason == ReasonCode::UNKNOWN_OBJECT_NAME => {
+                    Some(Failure::of(ReasonCode::Q_DELETED, &p.get.queue))
+                }
+                Err(failure) => Some(failure),
+            };
+        let over: Vec<(RequestId, Failure)> = self
+            .pending
+            .iter()
+            .filter_map(|(id, pending)| match pending {
+                Pending::Get(p) if p.fetch.is_none() => Some((*id, qmgr_queue(self, p)?)),
+                Pending::Get(_)
+                | Pending::Browse(_)
+                | Pending::SenderGet(_)
+                | Pending::DeadLetter(_) => None,
+            })
+            .collect();
+        self.fail_gets(step, over);
+    }
+
+    fn end_gets(
+        &mut self,
+        step: &mut Step<'_>,
+        failure: impl Fn(&crate::get::PendingGet) -> Option<Failure>,
+    ) {
+        let over: Vec<(RequestId, Failure)> = self
+            .pending
+            .iter()
+            .filter_map(|(id, pending)| match pending {
+                Pending::Get(p) if p.fetch.is_none() => Some((*id, failure(p)?)),
+                Pending::Get(_)
+                | Pending::Browse(_)
+                | Pending::SenderGet(_)
+                | Pending::DeadLetter(_) => None,
+            })
+            .collect();
+        self.fail_gets(step, over);
+    }
+
+    fn fail_gets(&mut self, step: &mut Step<'_>, over: Vec<(RequestId, Failure)>) {
+        for (id, failure) in over {
+            self.resume(id);
+            step.reply(id, Position::ZERO, Err(failure));
+        }
+    }
+
+    /// Channels whose definitions are gone, or are others under the old names: what is remembered of them goes too. A sender
+    /// with a batch in doubt keeps its messages locked until it is settled.
+    fn drop_channels(&mut self, step: &mut Step<'_>, before: &QueueManager) {
+        let mut gone: BTreeSet<ChannelName> = BTreeSet::new();
+        for (name, channel) in &before.channels {
+            let same = self
+                .qmgr
+                .channels
+                .get(name)
+                .is_some_and(|now| now.base().id == channel.base().id);
+            if !same {
+                gone.insert(name.clone());
+            }
+        }
+        for channel in gone {
+            let in_doubt = self
+                .senders
+                .get(&channel)
+                .is_some_and(|s| !s.row.in_doubt.is_empty());
+            if in_doubt {
+                continue;
+            }
+            self.let_go(&channel);
+            let known = self.senders.remove(&channel).is_some();
+            let receivers = self.receivers.len();
+            self.receivers.retain(|(name, _), _| *name != channel);
+            let stopped = self.stopped.remove(&channel).is_some();
+            if known || stopped || self.receivers.len() != receivers {
+                self.write(step, vec![Change::DeleteChannel { channel }]);
+            }
+        }
+    }
+}
+
+/// Queues that messages are moved to when they cannot be delivered: they do not expire there (invariant D7).
+fn off_queues(qmgr: &QueueManager) -> BTreeSet<QueueName> {
+    qmgr.queues
+        .values()
+        .filter_map(|queue| match queue {
+            Queue::Local(local) => local.backout_requeue_name.clone(),
+            Queue::Remote(_) | Queue::Alias(_) => None,
+        })
+        .chain(qmgr.attributes.dead_letter_queue_name.clone())
+        .collect()
+}

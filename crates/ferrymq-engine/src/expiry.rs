@@ -1,0 +1,135 @@
+//! Messages whose time has passed, and everything else that time brings.
+//!
+//! Source: IBM MQ, "Expiry": an expired message is never returned; it goes when a get or browse reaches it, or by a scan.
+
+use ferrymq_types::{AccountReason, Change, ObjectId, Position, Sequence, Timestamp};
+
+use crate::account::Note;
+use crate::engine::Step;
+use crate::limits::{CHANGES_PER_WRITE_SET, EXPIRY_SCAN_INTERVAL};
+use crate::pending::Pending;
+use crate::{Engine, RequestId};
+
+impl Engine {
+    /// Takes expired messages away in one write set, with account entries.
+    pub(crate) fn expire(&mut self, step: &mut Step<'_>, messages: &[(ObjectId, Sequence)]) {
+        let who = format!("queue manager {}", self.qmgr.attributes.name);
+        self.take_away(step, messages, &AccountReason::Expired, &who);
+    }
+
+    /// Takes messages away that nobody got: expired, cleared. One write set and an account entry for each.
+    pub(crate) fn take_away(
+        &mut self,
+        step: &mut Step<'_>,
+        messages: &[(ObjectId, Sequence)],
+        reason: &AccountReason,
+        who: &str,
+    ) {
+        self.take_away_with(step, messages, reason, who, Vec::new());
+    }
+
+    /// As [`Engine::take_away`], with changes that belong to it.
+    pub(crate) fn take_away_with(
+        &mut self,
+        step: &mut Step<'_>,
+        messages: &[(ObjectId, Sequence)],
+        reason: &AccountReason,
+        who: &str,
+        mut changes: Vec<Change>,
+    ) -> Position {
+        let mut notes = Vec::new();
+        for &(queue, sequence) in messages {
+            let Some(name) = self.queues.get(&queue).map(|q| q.name.clone()) else {
+                continue;
+            };
+            let Some(entry) = self.remove(queue, sequence) else {
+                continue;
+            };
+            Self::changes_of_removal(queue, sequence, &entry, &mut changes);
+            notes.push(Note {
+                message_id: entry.message_id,
+                from: name,
+                to: None,
+                reason: *reason,
+                who: who.to_owned(),
+                durable: entry.is_persistent(),
+            });
+        }
+        let entries = self.account_entries(step.now, notes, &mut changes);
+        let position = self.write_any(step, changes);
+        for &(queue, _) in messages {
+            if let Some(q) = self.queue(queue) {
+                q.changed(position);
+            }
+        }
+        self.account_written(step, entries, position);
+        position
+    }
+
+    fn scan_expiry(&mut self, step: &mut Step<'_>) {
+        if self.expiry_due().is_none_or(|due| due > step.now) {
+            return;
+        }
+        let expired: Vec<(ObjectId, Sequence)> = self
+            .expiry
+            .iter()
+            .take_while(|(at, ..)| *at <= step.now)
+            .take(CHANGES_PER_WRITE_SET)
+            .map(|&(_, queue, sequence)| (queue, sequence))
+            .collect();
+        // A full load means that there may be more: the next scan is due at once then.
+        if expired.len() < CHANGES_PER_WRITE_SET {
+            self.expiry_scanned = step.now;
+        }
+        self.expire(step, &expired);
+    }
+
+    fn expiry_due(&self) -> Option<Timestamp> {
+        let (at, ..) = self.expiry.first()?;
+        Some((*at).max(self.expiry_scanned.saturating_add(EXPIRY_SCAN_INTERVAL)))
+    }
+
+    /// When [`crate::Input::Ticked`] is wanted next; `None` is never, until another step.
+    #[must_use]
+    pub fn next_tick(&self) -> Option<Timestamp> {
+        [
+            self.waits.first().map(|(until, _)| *until),
+            self.expiry_due(),
+            self.outcomes.due(),
+            self.notes.front().map(|(due, ..)| *due),
+            self.poison_retry,
+        ]
+        .into_iter()
+        .flatten()
+        .min()
+    }
+
+    pub(crate) fn tick(&mut self, step: &mut Step<'_>) {
+        self.scan_expiry(step);
+        self.write_notes(step);
+        if self.poison_retry.is_some_and(|due| due <= step.now) {
+            self.retry_poison(step);
+        }
+        self.end_waits(step);
+        self.forget_outcomes(step);
+    }
+
+    /// Ends the waits that are over: each looks once more, and is answered 2033.
+    fn end_waits(&mut self, step: &mut Step<'_>) {
+        let over: Vec<RequestId> = self
+            .waits
+            .iter()
+            .take_while(|(until, _)| *until <= step.now)
+            .map(|(_, id)| *id)
+            .collect();
+        for id in over {
+            match self.resume(id) {
+                Some(Pending::Get(p)) => self.run_get(step, id, p),
+                Some(Pending::SenderGet(p)) => self.run_sender_get(step, id, p),
+                // These do not wait for a time.
+                Some(other @ (Pending::Browse(_) | Pending::DeadLetter(_))) => self.wait(id, other),
+                None => {}
+            }
+        }
+    }
+}

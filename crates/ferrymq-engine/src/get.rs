@@ -1,0 +1,388 @@
+//! Getting: find, lock, read, verify, remove.
+
+use std::sync::Arc;
+
+use ferrymq_objects::Enabled;
+use ferrymq_types::{
+    Change, Message, MessageRow, ObjectId, Position, QueueName, ReasonCode, Sequence, Timestamp,
+};
+
+use crate::engine::Step;
+use crate::limits::DELIVERY_NOTE_DELAY;
+use crate::messages::{DELETE_BYTES, row_of};
+use crate::pending::Pending;
+use crate::queue::{State, Wanted};
+use crate::{ConnectionId, Engine, Failure, FetchId, Get, Got, Reply, RequestId};
+
+/// A get that looks for a message, waits for one, or waits for the store.
+#[derive(Debug)]
+pub(crate) struct PendingGet {
+    pub(crate) connection: ConnectionId,
+    pub(crate) get: Get,
+    pub(crate) queue: ObjectId,
+    pub(crate) wanted: Wanted,
+    /// Until when it waits, and when it came: set once it waits.
+    pub(crate) waiting: Option<(Timestamp, u64)>,
+    /// The message that is locked for it while it is read.
+    pub(crate) fetch: Option<(FetchId, Sequence)>,
+    /// Messages whose ids only looked like the wanted ones.
+    rejected: Vec<Sequence>,
+}
+
+/// A message in hand: what was found, not yet taken.
+struct Found {
+    sequence: Sequence,
+    message: Arc<Message>,
+    row: Option<Box<MessageRow>>,
+}
+
+impl Engine {
+    /// The local queue that a get or a browse reads, if it may: 2016, 2052, and those of name resolution.
+    pub(crate) fn input_queue(&self, name: &QueueName) -> Result<ObjectId, Failure> {
+        let (local, alias) = self
+            .qmgr
+            .resolve_for_input(name)
+            .map_err(|reason| Failure::of(reason, name))?;
+        let id = local.base.id;
+        if self.queues.get(&id).is_none_or(|q| q.closed) {
+            return Err(Failure::of(ReasonCode::Q_DELETED, &local.base.name));
+        }
+        if let Some(alias) = alias
+            && alias.get == Enabled::No
+        {
+            return Err(Failure::of(ReasonCode::GET_INHIBITED, &alias.base.name));
+        }
+        if local.get == Enabled::No {
+            return Err(Failure::of(ReasonCode::GET_INHIBITED, &local.base.name));
+        }
+        Ok(id)
+    }
+
+    pub(crate) fn get(
+        &mut self,
+        step: &mut Step<'_>,
+        id: RequestId,
+        connection: ConnectionId,
+        get: Get,
+    ) {
+        let queue = match self.input_queue(&get.queue) {
+            Ok(queue) => queue,
+            Err(failure) => return step.reply(id, Position::ZERO, Err(failure)),
+        };
+        if let Some(unit) = get.syncpoint
+            && let Err(failure) = self.own_unit(connection, unit)
+        {
+            return step.reply(id, Position::ZERO, Err(failure));
+        }
+        let wanted = Wanted::new(get.matching);
+        let pending = PendingGet {
+            connection,
+            get,
+            queue,
+            wanted,
+            waiting: None,
+            fetch: None,
+            rejected: Vec::new(),
+        };
+        self.run_get(step, id, pending);
+    }
+
+    /// Looks for a message until one is taken, one is being read, or there is none.
+    pub(crate) fn run_get(&mut self, step: &mut Step<'_>, id: RequestId, mut p: PendingGet) {
+        loop {
+            let Some(q) = self.queues.get(&p.queue) else {
+                return step.fail(id, Position::ZERO, ReasonCode::Q_DELETED);
+            };
+            let last_change = q.last_change;
+            let Some(key) = q.find(&p.wanted, None, &p.rejected) else {
+                return self.not_found(step, id, p, last_change);
+            };
+            let sequence = key.sequence;
+            let Some(entry) = q.entries.get(&sequence) else {
+                return step.fail(id, Position::ZERO, ReasonCode::UNEXPECTED_ERROR);
+            };
+            if entry.is_expired(step.now) && !q.keeps_expired {
+                self.expire(step, &[(p.queue, sequence)]);
+                continue;
+            }
+            let Some(message) = entry.memory.clone() else {
+                self.hide(p.queue, sequence, State::Fetching);
+                let fetch = self.fetch(step, id, p.queue, sequence);
+                p.fetch = Some((fetch, sequence));
+                return self.wait(id, Pending::Get(p));
+            };
+            let found = Found {
+                sequence,
+                message,
+                row: None,
+            };
+            match self.take(step, id, p, found) {
+                Some(again) => p = again,
+                None => return,
+            }
+        }
+    }
+
+    fn not_found(
+        &mut self,
+        step: &mut Step<'_>,
+        id: RequestId,
+        mut p: PendingGet,
+        last_change: Position,
+    ) {
+        let Some(until) = p.get.wait_until.filter(|until| *until > step.now) else {
+            return step.fail(id, last_change, ReasonCode::NO_MSG_AVAILABLE);
+        };
+        let arrival = match p.waiting {
+            Some((_, arrival)) => arrival,
+            None => self.next_arrival(),
+        };
+        p.waiting = Some((until, arrival));
+        self.waits.insert((until, id));
+        if let Some(q) = self.queues.get_mut(&p.queue) {
+            q.waiters.insert(&p.wanted, arrival, id);
+        }
+        self.wait(id, Pending::Get(p));
+    }
+
+    pub(crate) fn get_fetched(
+        &mut self,
+        step: &mut Step<'_>,
+        id: RequestId,
+        mut p: PendingGet,
+        sequence: Sequence,
+        read: Option<(Box<MessageRow>, Arc<Message>)>,
+    ) {
+        p.fetch = None;
+        let still_locked = self
+            .entry(p.queue, sequence)
+            .is_some_and(|e| e.state == State::Fetching);
+        let again = match read {
+            Some((row, message)) if still_locked => {
+                let found = Found {
+                    sequence,
+                    message,
+                    row: Some(row),
+                };
+                self.take(step, id, p, found)
+            }
+            Some(_) | None => Some(p),
+        };
+        if let Some(p) = again {
+            self.run_get(step, id, p);
+        }
+    }
+
+    /// Takes a message that is in hand: available, or locked for this get. `None` if the get is answered; else it is to look
+    /// on.
+    fn take(
+        &mut self,
+        step: &mut Step<'_>,
+        id: RequestId,
+        mut p: PendingGet,
+        found: Found,
+    ) -> Option<PendingGet> {
+        let (queue, sequence) = (p.queue, found.sequence);
+        if !p.wanted.is(&found.message) {
+            p.rejected.push(sequence);
+            self.unlock(queue, sequence);
+            return Some(p);
+        }
+        let q = self.queues.get(&queue)?;
+        if q.entries.get(&sequence)?.is_expired(step.now) && !q.keeps_expired {
+            // It expired while it was read.
+            self.unlock(queue, sequence);
+            return Some(p);
+        }
+        if self.is_poison(queue, sequence) {
+            let row = match found.row {
+                Some(row) => row,
+                None => Box::new(row_of(&found.message, self.entry(queue, sequence)?.body)),
+            };
+            self.move_poison(step, queue, sequence, row);
+            return Some(p);
+        }
+        let length = self.entry(queue, sequence)?.length;
+        let refused = if p.get.length_max.is_some_and(|max| length > max) {
+            Some(Failure::of(ReasonCode::TRUNCATED_MSG_FAILED, &p.get.queue))
+        } else if let Some(unit) = p.get.syncpoint {
+            // It may have ended while the message was read.
+            self.own_unit(p.connection, unit)
+                .and_then(|()| self.check_unit_room(unit, 0, DELETE_BYTES.saturating_mul(2)))
+                .err()
+        } else {
+            None
+        };
+        if let Some(failure) = refused {
+            let position = self.entry(queue, sequence)?.position;
+            self.unlock(queue, sequence);
+            step.reply(id, position, Err(failure));
+            return None;
+        }
+        self.deliver(step, id, &p, found);
+        None
+    }
+
+    /// Gives a message back that was locked while it was read.
+    fn unlock(&mut self, queue: ObjectId, sequence: Sequence) {
+        if self
+            .entry(queue, sequence)
+            .is_some_and(|e| e.state == State::Fetching)
+        {
+            self.show(queue, sequence, Position::ZERO);
+        }
+    }
+
+    /// Removes the message, or locks it under syncpoint, and answers.
+    fn deliver(&mut self, step: &mut Step<'_>, id: RequestId, p: &PendingGet, found: Found) {
+        let (queue, sequence) = (p.queue, found.sequence);
+        let Some(entry) = self.entry(queue, sequence) else {
+            return step.fail(id, Position::ZERO, ReasonCode::UNEXPECTED_ERROR);
+        };
+        let backout_count = entry.backout_count;
+        let mut after = entry.position;
+        match p.get.syncpoint {
+            None => {
+                let mut changes = Vec::new();
+                Self::changes_of_removal(queue, sequence, entry, &mut changes);
+                self.remove(queue, sequence);
+                let position = self.write_any(step, changes);
+                if let Some(q) = self.queue(queue) {
+                    q.changed(position);
+                }
+                after = after.max(position);
+            }
+            Some(unit) => {
+                let noted = self.note_delivery(step, queue, sequence);
+                after = after.max(noted);
+                self.hide(queue, sequence, State::Locked);
+                let row = self.threshold(queue).map(|_| {
+                    found.row.unwrap_or_else(|| {
+                        let body = self
+                            .entry(queue, sequence)
+                            .map(|e| e.body)
+                            .unwrap_or_default();
+                        Box::new(row_of(&found.message, body))
+                    })
+                });
+                self.add_get(unit, queue, sequence, row);
+            }
+        }
+        if let Some(q) = self.queue(queue) {
+            q.last_get = Some(step.now);
+        }
+        let got = Got {
+            message: found.message,
+            backout_count,
+            sequence,
+        };
+        step.reply(id, after, Ok(Reply::Got(got)));
+    }
+
+    /// Journals that a persistent message is shown under syncpoint: at once on a queue with a threshold, where the answer
+    /// waits for it; else only if the unit of work lasts (rule U14).
+    fn note_delivery(
+        &mut self,
+        step: &mut Step<'_>,
+        queue: ObjectId,
+        sequence: Sequence,
+    ) -> Position {
+        let Some(entry) = self.entry(queue, sequence) else {
+            return Position::ZERO;
+        };
+        let count = entry.backout_count.saturating_add(1);
+        if !entry.is_persistent() || entry.journaled_count >= count {
+            return entry.position;
+        }
+        if self.threshold(queue).is_none() {
+            let due = step.now.saturating_add(DELIVERY_NOTE_DELAY);
+            self.notes.push_back((due, queue, sequence));
+            return Position::ZERO;
+        }
+        let position = self.write(
+            step,
+            vec![Change::SetDeliveryCount {
+                queue,
+                sequence,
+                count,
+            }],
+        );
+        self.counted(queue, sequence, count, position);
+        position
+    }
+
+    /// Notes in memory what the journal was told about a delivery count.
+    pub(crate) fn counted(
+        &mut self,
+        queue: ObjectId,
+        sequence: Sequence,
+        count: u32,
+        position: Position,
+    ) {
+        if let Some(q) = self.queues.get_mut(&queue) {
+            q.changed(position);
+            if let Some(entry) = q.entries.get_mut(&sequence) {
+                entry.journaled_count = count;
+                entry.position = entry.position.max(position);
+            }
+        }
+    }
+
+    /// Journals the deliveries that last.
+    pub(crate) fn write_notes(&mut self, step: &mut Step<'_>) {
+        let mut changes = Vec::new();
+        while let Some((due, queue, sequence)) = self.notes.front().copied() {
+            if due > step.now {
+                break;
+            }
+            self.notes.pop_front();
+            if let Some(entry) = self.entry(queue, sequence)
+                && entry.state == State::Locked
+                && entry.journaled_count <= entry.backout_count
+            {
+                changes.push((queue, sequence, entry.backout_count.saturating_add(1)));
+            }
+        }
+        let position = self.write_any(
+            step,
+            changes
+                .iter()
+                .map(|&(queue, sequence, count)| Change::SetDeliveryCount {
+                    queue,
+                    sequence,
+                    count,
+                })
+                .collect(),
+        );
+        for (queue, sequence, count) in changes {
+            self.counted(queue, sequence, count, position);
+        }
+    }
+
+    /// Serves who waits for the messages that became available in this step, then starts channels whose trigger is due.
+    pub(crate) fn serve(&mut self, step: &mut Step<'_>) {
+        while let Some(woken) = self.woken.pop_front() {
+            let (queue, key) = (woken.queue, woken.key);
+            let mut last = None;
+            loop {
+                let Some(q) = self.queues.get(&queue) else {
+                    break;
+                };
+                let Some(entry) = q.entries.get(&key.sequence) else {
+                    break;
+                };
+                if entry.state != State::Available {
+                    break;
+                }
+                let Some((arrival, id)) = q.waiters.next(entry, last) else {
+                    self.serve_channel(step, woken);
+                    break;
+                };
+                last = Some(arrival);
+                if let Some(Pending::Get(p)) = self.resume(id) {
+                    self.run_get(step, id, p);
+                }
+            }
+        }
+    }
+}

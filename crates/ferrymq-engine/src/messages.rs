@@ -1,0 +1,294 @@
+//! Messages come, show, hide and go: the one place that keeps the indexes, the memory accounts and the expiry together.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use ferrymq_objects::{LocalQueue, Queue};
+use ferrymq_types::{
+    BodyId, Change, Message, MessageDescriptor, MessageRow, ObjectId, Persistence, Position,
+    QueueName, QueueRow, ReasonCode, Sequence,
+};
+
+use crate::engine::{Step, Woken};
+use crate::queue::{Entry, QueueState, State, hash_id};
+use crate::{Engine, Event};
+
+/// What a message in memory costs beside its data, in bytes; roughly.
+const MESSAGE_OVERHEAD: u64 = 512;
+
+/// Bytes that the write set of a message takes beside its header and body; roughly, rounded up.
+pub(crate) const ROW_BYTES: u64 = 640;
+
+/// Bytes that the deletion of a message takes in a write set, rounded up.
+pub(crate) const DELETE_BYTES: u64 = 64;
+
+pub(crate) fn memory_bytes(message: &Message) -> u64 {
+    (message.data_length() as u64).saturating_add(MESSAGE_OVERHEAD)
+}
+
+pub(crate) fn length_of(row: &MessageRow) -> u32 {
+    u32::try_from(row.header.len())
+        .unwrap_or(u32::MAX)
+        .saturating_add(row.body_length)
+}
+
+pub(crate) fn row_of(message: &Message, body: BodyId) -> MessageRow {
+    MessageRow {
+        descriptor: message.descriptor.clone(),
+        header: message.header.clone(),
+        body,
+        body_length: u32::try_from(message.body.len()).unwrap_or(u32::MAX),
+    }
+}
+
+pub(crate) fn message_of(row: MessageRow, body: Bytes) -> Arc<Message> {
+    Arc::new(Message {
+        descriptor: row.descriptor,
+        header: row.header,
+        body,
+    })
+}
+
+/// An entry that nobody sees yet.
+pub(crate) fn entry_of(
+    descriptor: &MessageDescriptor,
+    body: BodyId,
+    length: u32,
+    memory: Option<Arc<Message>>,
+) -> Entry {
+    let correlation = descriptor.correlation_id;
+    Entry {
+        message_id: descriptor.message_id,
+        correlation: (!correlation.is_none()).then(|| hash_id(correlation.as_bytes())),
+        body,
+        position: Position::ZERO,
+        expires_at: descriptor.expires_at,
+        put_time: descriptor.put_time,
+        length,
+        backout_count: 0,
+        journaled_count: 0,
+        priority: descriptor.priority,
+        persistence: descriptor.persistence,
+        state: State::Fetching,
+        memory,
+    }
+}
+
+impl Engine {
+    /// The local queue of this name.
+    pub(crate) fn local(&self, name: &QueueName) -> Result<ObjectId, ReasonCode> {
+        match self.qmgr.queues.get(name) {
+            Some(Queue::Local(q)) => Ok(q.base.id),
+            Some(Queue::Remote(_) | Queue::Alias(_)) => Err(ReasonCode::OBJECT_TYPE_ERROR),
+            None => Err(ReasonCode::UNKNOWN_OBJECT_NAME),
+        }
+    }
+
+    pub(crate) fn queue(&mut self, id: ObjectId) -> Option<&mut QueueState> {
+        self.queues.get_mut(&id)
+    }
+
+    pub(crate) fn entry(&self, queue: ObjectId, sequence: Sequence) -> Option<&Entry> {
+        self.queues.get(&queue)?.entries.get(&sequence)
+    }
+
+    /// Whether a queue can take a message of this many bytes now. `MAXDEPTH` counts uncommitted messages.
+    pub(crate) fn check_room(&self, queue: &LocalQueue, length: u64) -> Result<(), ReasonCode> {
+        let state = self
+            .queues
+            .get(&queue.base.id)
+            .ok_or(ReasonCode::Q_DELETED)?;
+        if state.closed {
+            return Err(ReasonCode::Q_DELETED);
+        }
+        if length > u64::from(queue.max_message_length) {
+            return Err(ReasonCode::MSG_TOO_BIG_FOR_Q);
+        }
+        if state.depth() >= u64::from(queue.max_depth) {
+            return Err(ReasonCode::Q_FULL);
+        }
+        Ok(())
+    }
+
+    /// Whether non-persistent messages of this many bytes more fit in memory.
+    pub(crate) fn check_memory(
+        &self,
+        persistence: Persistence,
+        bytes: u64,
+    ) -> Result<(), ReasonCode> {
+        match persistence {
+            Persistence::Persistent => Ok(()),
+            Persistence::NonPersistent => {
+                if self.non_persistent_bytes.saturating_add(bytes)
+                    > self.limits.non_persistent_bytes_max
+                {
+                    Err(ReasonCode::STORAGE_NOT_AVAILABLE)
+                } else {
+                    Ok(())
+                }
+            }
+        }
+    }
+
+    /// Says once that a queue is full.
+    pub(crate) fn report_full(&mut self, step: &mut Step<'_>, queue: ObjectId) {
+        if let Some(q) = self.queues.get_mut(&queue)
+            && !q.full_reported
+        {
+            q.full_reported = true;
+            let name = q.name.clone();
+            step.report(q.last_change, Event::QueueFull { queue: name });
+        }
+    }
+
+    /// Adds a message that nobody sees yet.
+    pub(crate) fn insert(&mut self, queue: ObjectId, sequence: Sequence, entry: Entry) {
+        let Some(q) = self.queues.get_mut(&queue) else {
+            return;
+        };
+        if let (false, Some(message)) = (entry.is_persistent(), &entry.memory) {
+            self.non_persistent_bytes = self
+                .non_persistent_bytes
+                .saturating_add(memory_bytes(message));
+        }
+        q.insert(sequence, entry);
+    }
+
+    /// Lets everybody see a message, as of a write set; who waits for it is served at the end of the step.
+    pub(crate) fn show(&mut self, queue: ObjectId, sequence: Sequence, position: Position) {
+        self.show_as(queue, sequence, position, true);
+    }
+
+    /// As [`Engine::show`], for what a channel gives back: that starts no channel by itself.
+    pub(crate) fn show_again(&mut self, queue: ObjectId, sequence: Sequence, position: Position) {
+        self.show_as(queue, sequence, position, false);
+    }
+
+    fn show_as(&mut self, queue: ObjectId, sequence: Sequence, position: Position, triggers: bool) {
+        let Some(q) = self.queues.get_mut(&queue) else {
+            return;
+        };
+        q.changed(position);
+        let keeps_expired = q.keeps_expired;
+        let Some(entry) = q.set_state(sequence, State::Available) else {
+            return;
+        };
+        entry.position = entry.position.max(position);
+        let (expires_at, priority) = (entry.expires_at, entry.priority);
+        let (persistent, memory) = (entry.is_persistent(), entry.memory.clone());
+        let key = q.key(sequence, priority);
+        let first = q.available_len() == 1;
+        self.woken.push_back(Woken {
+            queue,
+            key,
+            first,
+            triggers,
+        });
+        if let (Some(at), false) = (expires_at, keeps_expired) {
+            self.expiry.insert((at, queue, sequence));
+        }
+        if let (true, Some(message)) = (persistent, memory) {
+            self.remember(queue, sequence, &message);
+        }
+    }
+
+    /// Keeps a persistent message in memory, as long as there is room; the oldest go first.
+    fn remember(&mut self, queue: ObjectId, sequence: Sequence, message: &Message) {
+        let bytes = memory_bytes(message);
+        if self.cache.insert(sequence, (queue, bytes)).is_none() {
+            self.cache_bytes = self.cache_bytes.saturating_add(bytes);
+        }
+        while self.cache_bytes > self.limits.cache_bytes_max {
+            let Some((oldest, (queue, bytes))) = self.cache.pop_first() else {
+                break;
+            };
+            self.cache_bytes = self.cache_bytes.saturating_sub(bytes);
+            let entry = self
+                .queues
+                .get_mut(&queue)
+                .and_then(|q| q.entries.get_mut(&oldest));
+            if let Some(entry) = entry {
+                entry.memory = None;
+            }
+        }
+    }
+
+    /// Takes a message out of sight.
+    pub(crate) fn hide(&mut self, queue: ObjectId, sequence: Sequence, state: State) {
+        if let Some(q) = self.queues.get_mut(&queue)
+            && let Some(entry) = q.set_state(sequence, state)
+            && let Some(at) = entry.expires_at
+        {
+            self.expiry.remove(&(at, queue, sequence));
+        }
+    }
+
+    /// Takes a message away for good.
+    pub(crate) fn remove(&mut self, queue: ObjectId, sequence: Sequence) -> Option<Entry> {
+        let q = self.queues.get_mut(&queue)?;
+        let entry = q.remove(sequence)?;
+        // A full queue is said to be full again after it drained to four fifths.
+        if q.full_reported
+            && let Some(definition) = &q.definition
+            && q.depth().saturating_mul(5) <= u64::from(definition.max_depth).saturating_mul(4)
+        {
+            q.full_reported = false;
+        }
+        if let Some(at) = entry.expires_at {
+            self.expiry.remove(&(at, queue, sequence));
+        }
+        if let (false, Some(message)) = (entry.is_persistent(), &entry.memory) {
+            self.non_persistent_bytes = self
+                .non_persistent_bytes
+                .saturating_sub(memory_bytes(message));
+        }
+        if let Some((_, bytes)) = self.cache.remove(&sequence) {
+            self.cache_bytes = self.cache_bytes.saturating_sub(bytes);
+        }
+        Some(entry)
+    }
+
+    /// The changes that put a persistent message on a queue; without its body if another row named that before (rule U8).
+    pub(crate) fn changes_of_put(
+        &mut self,
+        queue: ObjectId,
+        sequence: Sequence,
+        row: MessageRow,
+        body: Option<Bytes>,
+        changes: &mut Vec<Change>,
+    ) {
+        if let Some(q) = self.queues.get_mut(&queue)
+            && !q.row_written
+        {
+            q.row_written = true;
+            changes.push(Change::SetQueue {
+                queue,
+                row: QueueRow {
+                    name: q.name.clone(),
+                    closed: q.closed,
+                },
+            });
+        }
+        if let Some(body) = body {
+            changes.push(Change::SetBody { id: row.body, body });
+        }
+        changes.push(Change::SetMessage {
+            queue,
+            sequence,
+            row: Box::new(row),
+        });
+    }
+
+    /// The changes that take a persistent message away.
+    pub(crate) fn changes_of_removal(
+        queue: ObjectId,
+        sequence: Sequence,
+        entry: &Entry,
+        changes: &mut Vec<Change>,
+    ) {
+        if entry.is_persistent() {
+            changes.push(Change::DeleteMessage { queue, sequence });
+            changes.push(Change::DeleteBody { id: entry.body });
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Requests that wait: for a message, for the store, or for both.
+
+use std::sync::Arc;
+
+use ferrymq_types::{ChannelName, Message, MessageRow, ObjectId, Position, ReasonCode, Sequence};
+
+use crate::channel::SenderGet;
+use crate::engine::Step;
+use crate::get::PendingGet;
+use crate::messages::message_of;
+use crate::queue::{Key, State, Wanted};
+use crate::{ConnectionId, Effect, Engine, Event, FetchId, Fetched, RequestId};
+
+/// A request that is not answered yet.
+#[derive(Debug)]
+pub(crate) enum Pending {
+    Get(PendingGet),
+    Browse(PendingBrowse),
+    SenderGet(SenderGet),
+    DeadLetter(PendingDeadLetter),
+}
+
+/// A browse whose message is being read.
+#[derive(Debug)]
+pub(crate) struct PendingBrowse {
+    pub(crate) connection: ConnectionId,
+    pub(crate) queue: ObjectId,
+    pub(crate) wanted: Wanted,
+    pub(crate) after: Option<Key>,
+}
+
+/// A dead-letter move of a sending channel whose message is being read.
+#[derive(Debug)]
+pub(crate) struct PendingDeadLetter {
+    pub(crate) connection: ConnectionId,
+    pub(crate) channel: ChannelName,
+    pub(crate) sequence: Sequence,
+    pub(crate) reason: ReasonCode,
+}
+
+impl Pending {
+    pub(crate) const fn connection(&self) -> ConnectionId {
+        match self {
+            Self::Get(p) => p.connection,
+            Self::Browse(p) => p.connection,
+            Self::SenderGet(p) => p.connection,
+            Self::DeadLetter(p) => p.connection,
+        }
+    }
+}
+
+/// What is being read, and for whom.
+#[derive(Debug)]
+pub(crate) struct Fetching {
+    pub(crate) request: RequestId,
+    pub(crate) queue: ObjectId,
+    pub(crate) sequence: Sequence,
+}
+
+impl Engine {
+    pub(crate) fn wait(&mut self, id: RequestId, pending: Pending) {
+        self.pending_by_connection
+            .insert((pending.connection(), id));
+        self.pending.insert(id, pending);
+    }
+
+    /// Takes a request up again; it is filed nowhere after this.
+    pub(crate) fn resume(&mut self, id: RequestId) -> Option<Pending> {
+        let pending = self.pending.remove(&id)?;
+        self.pending_by_connection
+            .remove(&(pending.connection(), id));
+        match &pending {
+            Pending::Get(p) => {
+                if let Some((until, arrival)) = p.waiting {
+                    self.waits.remove(&(until, id));
+                    if let Some(q) = self.queues.get_mut(&p.queue) {
+                        q.waiters.remove(&p.wanted, arrival, id);
+                    }
+                }
+            }
+            Pending::SenderGet(p) => {
+                if let Some(until) = p.wait_until {
+                    self.waits.remove(&(until, id));
+                }
+            }
+            Pending::Browse(_) | Pending::DeadLetter(_) => {}
+        }
+        Some(pending)
+    }
+
+    /// Asks the store for a message.
+    pub(crate) fn fetch(
+        &mut self,
+        step: &mut Step<'_>,
+        request: RequestId,
+        queue: ObjectId,
+        sequence: Sequence,
+    ) -> FetchId {
+        let fetch = self.next_fetch();
+        self.fetches.insert(
+            fetch,
+            Fetching {
+                request,
+                queue,
+                sequence,
+            },
+        );
+        step.effects.push(Effect::Fetch {
+            fetch,
+            queue,
+            sequence,
+        });
+        fetch
+    }
+
+    /// The request ends without an answer: what it held is given back (rule U9).
+    pub(crate) fn cancel(&mut self, id: RequestId) {
+        let Some(pending) = self.resume(id) else {
+            return;
+        };
+        match pending {
+            Pending::Get(p) => {
+                if let Some((fetch, sequence)) = p.fetch {
+                    self.fetches.remove(&fetch);
+                    self.show(p.queue, sequence, Position::ZERO);
+                }
+            }
+            Pending::SenderGet(p) => self.give_back(&p),
+            Pending::Browse(_) | Pending::DeadLetter(_) => {}
+        }
+    }
+
+    /// The connection is gone: what it waited for ends, what it did not commit is backed out (invariant A5).
+    pub(crate) fn disconnect(&mut self, step: &mut Step<'_>, connection: ConnectionId) {
+        let mut requests = Vec::new();
+        for (_, id) in self
+            .pending_by_connection
+            .range((connection, RequestId(0))..=(connection, RequestId(u64::MAX)))
+        {
+            requests.push(*id);
+        }
+        for id in requests {
+            self.cancel(id);
+        }
+        self.back_out_all(step, connection);
+        self.disconnect_channels(connection);
+    }
+
+    /// What the store read, or could not.
+    pub(crate) fn fetched(&mut self, step: &mut Step<'_>, fetch: FetchId, result: Fetched) {
+        // Nobody waits for it any more if it is not known.
+        let Some(fetching) = self.fetches.remove(&fetch) else {
+            return;
+        };
+        let (queue, sequence) = (fetching.queue, fetching.sequence);
+        let read: Option<(Box<MessageRow>, Arc<Message>)> = match result {
+            Fetched::Message(row, body) => {
+                let message = message_of((*row).clone(), body);
+                Some((row, message))
+            }
+            Fetched::Damaged(what) => {
+                self.damaged(step, queue, sequence, what);
+                None
+            }
+        };
+        let Some(pending) = self.resume(fetching.request) else {
+            return;
+        };
+        match pending {
+            Pending::Get(p) => self.get_fetched(step, fetching.request, p, sequence, read),
+            Pending::Browse(p) => self.browse_fetched(step, fetching.request, p, sequence, read),
+            Pending::SenderGet(p) => {
+                self.sender_fetched(step, fetching.request, p, sequence, read.map(|(_, m)| m));
+            }
+            Pending::DeadLetter(p) => self.dead_letter_fetched(step, fetching.request, p, read),
+        }
+    }
+
+    /// A message that cannot be read stays where it is, is shown to nobody, and is reported. One that left meanwhile, as under
+    /// a browse, is none.
+    fn damaged(&mut self, step: &mut Step<'_>, queue: ObjectId, sequence: Sequence, what: String) {
+        let Some(entry) = self.entry(queue, sequence) else {
+            return;
+        };
+        let position = entry.position;
+        match entry.state {
+            State::Available | State::Fetching => self.hide(queue, sequence, State::Damaged),
+            // A batch in doubt keeps it: its partner may have it.
+            State::Channel => {}
+            State::Uncommitted | State::Locked | State::Damaged | State::Poison => return,
+        }
+        if let Some(q) = self.queues.get(&queue) {
+            step.report(
+                position,
+                Event::Damaged {
+                    queue: q.name.clone(),
+                    sequence,
+                    what,
+                },
+            );
+        }
+    }
+}

@@ -1,0 +1,377 @@
+//! Putting: resolve, check, number, and either wait for the unit of work or be journaled at once.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use ferrymq_objects::{Enabled, Target};
+use ferrymq_types::{
+    BodyId, Change, ExceptionReport, Message, MessageDescriptor, MessageType, ObjectId,
+    Persistence, Position, QueueManagerName, QueueName, ReasonCode, TransmissionHeader,
+    UnitOfWorkId, UnitOfWorkOutcome, UnitOfWorkRow,
+};
+
+use crate::engine::{Answer, Step};
+use crate::messages::{ROW_BYTES, entry_of, memory_bytes, row_of};
+use crate::queue::State;
+use crate::{ConnectionId, Context, Engine, Failure, Put, PutDone, Reply};
+
+/// Highest `MsgSeqNumber`.
+const MESSAGE_SEQUENCE_NUMBER_MAX: u32 = 999_999_999;
+
+/// A put that passed all checks.
+struct Checked {
+    queue: ObjectId,
+    message: Message,
+    done: PutDone,
+}
+
+/// Where a put leads, copied out of the definitions.
+struct Route {
+    queue: ferrymq_objects::LocalQueue,
+    /// `RemoteQName` and `RemoteQMgrName`, if it goes elsewhere.
+    remote: Option<(QueueName, QueueManagerName)>,
+    default_priority: ferrymq_types::Priority,
+    default_persistence: Persistence,
+}
+
+impl Engine {
+    pub(crate) fn put(
+        &mut self,
+        step: &mut Step<'_>,
+        connection: ConnectionId,
+        put: Put,
+    ) -> Answer {
+        if let Some(token) = put.token {
+            if put.syncpoint.is_some() {
+                return Err(ReasonCode::OPTIONS_ERROR.into());
+            }
+            if let Some(answer) = self.answer_again(token, &put) {
+                return answer;
+            }
+        }
+        if let Some(unit) = put.syncpoint {
+            self.own_unit(connection, unit)?;
+        }
+        let (syncpoint, token) = (put.syncpoint, put.token);
+        let checked = self.check_put(step, put)?;
+        let bytes = memory_bytes(&checked.message);
+        let write_bytes = match checked.message.descriptor.persistence {
+            Persistence::Persistent => {
+                (checked.message.data_length() as u64).saturating_add(ROW_BYTES)
+            }
+            Persistence::NonPersistent => 0,
+        };
+        self.check_memory(checked.message.descriptor.persistence, bytes)?;
+        match syncpoint {
+            Some(unit) => self.check_unit_room(unit, bytes, write_bytes)?,
+            None if write_bytes > self.limits.write_set_bytes_max => {
+                return Err(ReasonCode::MSG_TOO_BIG_FOR_Q_MGR.into());
+            }
+            None => {}
+        }
+        let position = match syncpoint {
+            Some(unit) => {
+                self.put_in_unit(unit, checked.queue, checked.message, bytes, write_bytes);
+                Position::ZERO
+            }
+            None => self.put_now(step, checked.queue, checked.message, token),
+        };
+        Ok((position, Reply::Put(checked.done)))
+    }
+
+    /// The answer to a put whose token was used before (invariant I1).
+    fn answer_again(&self, token: UnitOfWorkId, put: &Put) -> Option<Answer> {
+        let refused = || Some(Err(Failure::of(ReasonCode::UOW_NOT_AVAILABLE, &token)));
+        if self.units.contains_key(&token) {
+            return refused();
+        }
+        let outcome = self.outcomes.get(token)?;
+        let (UnitOfWorkOutcome::Committed, Some(message_id)) =
+            (outcome.row.outcome, outcome.row.message_id)
+        else {
+            return refused();
+        };
+        let me = self.qmgr.attributes.name.to_string();
+        let resolution = self
+            .qmgr
+            .resolve_for_output(&put.queue, put.object_queue_manager.as_ref());
+        let (resolved_queue, resolved_queue_manager) = match resolution.map(|r| r.target) {
+            Ok(Target::Local(local)) => (local.base.name.to_string(), me),
+            Ok(Target::Remote {
+                remote_queue,
+                remote_queue_manager,
+                ..
+            }) => (remote_queue.to_string(), remote_queue_manager.to_string()),
+            // The definitions changed since: it was put all the same.
+            Err(_) => (put.queue.to_string(), me),
+        };
+        Some(Ok((
+            outcome.position,
+            Reply::Put(PutDone {
+                message_id,
+                correlation_id: put.descriptor.correlation_id,
+                resolved_queue,
+                resolved_queue_manager,
+            }),
+        )))
+    }
+
+    fn route(&self, put: &Put) -> Result<Route, Failure> {
+        let resolution = self
+            .qmgr
+            .resolve_for_output(&put.queue, put.object_queue_manager.as_ref())
+            .map_err(|reason| Failure::of(reason, &put.queue))?;
+        if let Some(inhibited) = resolution.path.iter().find(|q| q.base().put == Enabled::No) {
+            return Err(Failure::of(
+                ReasonCode::PUT_INHIBITED,
+                &inhibited.base().name,
+            ));
+        }
+        let (queue, remote) = match resolution.target {
+            Target::Local(local) => (local.clone(), None),
+            Target::Remote {
+                transmission_queue,
+                remote_queue,
+                remote_queue_manager,
+            } => (
+                transmission_queue.clone(),
+                Some((remote_queue, remote_queue_manager)),
+            ),
+        };
+        let first = resolution.path.first().map_or(&queue.base, |q| q.base());
+        Ok(Route {
+            default_priority: first.default_priority,
+            default_persistence: first.default_persistence,
+            queue,
+            remote,
+        })
+    }
+
+    fn check_put(&mut self, step: &mut Step<'_>, put: Put) -> Result<Checked, Failure> {
+        let route = self.route(&put)?;
+        let queue = &route.queue;
+        let mut descriptor = put.descriptor;
+        check_descriptor(&descriptor)?;
+        descriptor.priority = put.priority.unwrap_or(route.default_priority);
+        descriptor.persistence = put.persistence.unwrap_or(route.default_persistence);
+        match descriptor.persistence {
+            Persistence::Persistent if !self.puts_allowed => {
+                return Err(ReasonCode::STORAGE_MEDIUM_FULL.into());
+            }
+            Persistence::Persistent | Persistence::NonPersistent => {}
+        }
+        match put.context {
+            Context::Default => descriptor.put_time = step.now,
+            Context::SetAll => {}
+        }
+        self.set_reply_to(&mut descriptor);
+        let length = (put.header.len() as u64).saturating_add(put.body.len() as u64);
+        if route.remote.is_none() && length > u64::from(queue.max_message_length) {
+            return Err(Failure::of(ReasonCode::MSG_TOO_BIG_FOR_Q, &queue.base.name));
+        }
+        if length > u64::from(self.qmgr.attributes.max_message_length) {
+            return Err(ReasonCode::MSG_TOO_BIG_FOR_Q_MGR.into());
+        }
+        if descriptor.message_id.is_none() {
+            descriptor.message_id = self.next_message_id();
+        }
+        let (message_id, correlation_id) = (descriptor.message_id, descriptor.correlation_id);
+        let (message, resolved_queue, resolved_queue_manager) = match &route.remote {
+            None => (
+                Message {
+                    descriptor,
+                    header: put.header,
+                    body: put.body,
+                },
+                queue.base.name.to_string(),
+                self.qmgr.attributes.name.to_string(),
+            ),
+            Some((remote_queue, remote_queue_manager)) => (
+                with_transmission_header(
+                    descriptor,
+                    &put.header,
+                    put.body,
+                    (remote_queue, remote_queue_manager),
+                    step,
+                ),
+                remote_queue.to_string(),
+                remote_queue_manager.to_string(),
+            ),
+        };
+        if let Err(reason) = self.check_room(queue, message.data_length() as u64) {
+            if reason == ReasonCode::Q_FULL {
+                self.report_full(step, queue.base.id);
+            }
+            return Err(Failure::of(reason, &queue.base.name));
+        }
+        Ok(Checked {
+            queue: queue.base.id,
+            message,
+            done: PutDone {
+                message_id,
+                correlation_id,
+                resolved_queue,
+                resolved_queue_manager,
+            },
+        })
+    }
+
+    /// A reply-to queue without queue manager is one that this queue manager knows: its names are put in.
+    ///
+    /// Source: IBM MQ, "How to create queue manager and reply-to aliases".
+    fn set_reply_to(&self, descriptor: &mut MessageDescriptor) {
+        if descriptor.reply_to_queue.is_empty() || !descriptor.reply_to_queue_manager.is_empty() {
+            return;
+        }
+        match QueueName::new(&descriptor.reply_to_queue) {
+            Ok(name) => {
+                let (queue, queue_manager) = self.qmgr.resolve_reply_to(&name, None);
+                descriptor.reply_to_queue = queue.to_string();
+                descriptor.reply_to_queue_manager = queue_manager.to_string();
+            }
+            // No name of a queue; IBM MQ leaves the check to whoever replies.
+            Err(_) => {
+                descriptor.reply_to_queue_manager = self.qmgr.attributes.name.to_string();
+            }
+        }
+    }
+
+    fn put_in_unit(
+        &mut self,
+        unit: UnitOfWorkId,
+        queue: ObjectId,
+        message: Message,
+        bytes: u64,
+        write_bytes: u64,
+    ) {
+        let sequence = self.next_sequence();
+        let mut entry = self.new_entry(message);
+        entry.state = State::Uncommitted;
+        self.insert(queue, sequence, entry);
+        self.add_put(unit, queue, sequence, bytes, write_bytes);
+    }
+
+    fn new_entry(&mut self, message: Message) -> crate::queue::Entry {
+        let body = match message.descriptor.persistence {
+            Persistence::Persistent => self.next_body(),
+            Persistence::NonPersistent => BodyId::ZERO,
+        };
+        let length = u32::try_from(message.data_length()).unwrap_or(u32::MAX);
+        let message = Arc::new(message);
+        entry_of(
+            &message.descriptor,
+            body,
+            length,
+            Some(Arc::clone(&message)),
+        )
+    }
+
+    /// Puts a message that is visible as soon as it is durable.
+    fn put_now(
+        &mut self,
+        step: &mut Step<'_>,
+        queue: ObjectId,
+        message: Message,
+        token: Option<UnitOfWorkId>,
+    ) -> Position {
+        let sequence = self.next_sequence();
+        let entry = self.new_entry(message);
+        let outcome = token.map(|id| UnitOfWorkRow {
+            id,
+            outcome: UnitOfWorkOutcome::Committed,
+            time: step.now,
+            message_id: Some(entry.message_id),
+        });
+        let mut changes = Vec::new();
+        if entry.is_persistent()
+            && let Some(message) = &entry.memory
+        {
+            let row = row_of(message, entry.body);
+            let body = Some(message.body.clone());
+            self.changes_of_put(queue, sequence, row, body, &mut changes);
+            if let Some(row) = &outcome {
+                changes.push(Change::SetUnitOfWork(row.clone()));
+            }
+        }
+        self.insert(queue, sequence, entry);
+        let position = self.write_any(step, changes);
+        if let Some(row) = outcome {
+            self.remember_outcome(row, position);
+        }
+        if let Some(q) = self.queue(queue) {
+            q.last_put = Some(step.now);
+        }
+        self.show(queue, sequence, position);
+        position
+    }
+
+    /// Puts a message that the queue manager itself made, outside any unit of work; the caller has checked that it fits.
+    pub(crate) fn put_own(
+        &mut self,
+        step: &mut Step<'_>,
+        queue: ObjectId,
+        message: Message,
+    ) -> Position {
+        self.put_now(step, queue, message, None)
+    }
+}
+
+fn with_transmission_header(
+    descriptor: MessageDescriptor,
+    header: &Bytes,
+    body: Bytes,
+    (queue, queue_manager): (&QueueName, &QueueManagerName),
+    step: &Step<'_>,
+) -> Message {
+    let mut outer = descriptor.clone();
+    let transmission = TransmissionHeader {
+        remote_queue: queue.to_string(),
+        remote_queue_manager: queue_manager.to_string(),
+        descriptor,
+    }
+    .to_bytes(step.now);
+    MessageDescriptor::FORMAT_TRANSMISSION_HEADER.clone_into(&mut outer.format);
+    outer.encoding = MessageDescriptor::ENCODING_LITTLE_ENDIAN;
+    outer.coded_character_set_id = MessageDescriptor::CCSID_UTF8;
+    let header = if header.is_empty() {
+        transmission
+    } else {
+        [&transmission[..], &header[..]].concat().into()
+    };
+    Message {
+        descriptor: outer,
+        header,
+        body,
+    }
+}
+
+/// What a descriptor must be, whatever the queue.
+fn check_descriptor(d: &MessageDescriptor) -> Result<(), Failure> {
+    let too_long = d.reply_to_queue.len() > QueueName::LENGTH_MAX
+        || d.reply_to_queue_manager.len() > QueueManagerName::LENGTH_MAX
+        || d.user_identifier.len() > 12
+        || d.put_application_name.len() > 28;
+    if too_long
+        || d.message_sequence_number == 0
+        || d.message_sequence_number > MESSAGE_SEQUENCE_NUMBER_MAX
+    {
+        return Err(ReasonCode::MD_ERROR.into());
+    }
+    if d.format.len() > 8 {
+        return Err(ReasonCode::FORMAT_ERROR.into());
+    }
+    if MessageType::new(d.message_type.get()).is_none() {
+        return Err(ReasonCode::MSG_TYPE_ERROR.into());
+    }
+    let wants_answer = d.message_type == MessageType::REQUEST
+        || match d.report.exception() {
+            ExceptionReport::No => false,
+            ExceptionReport::WithoutData
+            | ExceptionReport::WithData
+            | ExceptionReport::WithFullData => true,
+        };
+    if wants_answer && d.reply_to_queue.is_empty() {
+        return Err(ReasonCode::MISSING_REPLY_TO_Q.into());
+    }
+    Ok(())
+}

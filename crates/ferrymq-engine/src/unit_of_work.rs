@@ -1,0 +1,366 @@
+//! Units of work: in memory until they are committed, then one write set.
+
+use ferrymq_types::{
+    Change, MessageRow, ObjectId, Position, ReasonCode, Sequence, UnitOfWorkId, UnitOfWorkOutcome,
+    UnitOfWorkRow,
+};
+
+use crate::account::Note;
+use crate::engine::{Answer, Step};
+use crate::messages::row_of;
+use crate::queue::State;
+use crate::{ConnectionId, Engine, Failure, Reply};
+
+/// A unit of work that is open.
+#[derive(Debug)]
+pub(crate) struct UnitOfWork {
+    connection: ConnectionId,
+    puts: Vec<(ObjectId, Sequence)>,
+    gets: Vec<LockedMessage>,
+    /// What a receiving channel discarded in it.
+    notes: Vec<Note>,
+    /// Bytes that it holds in memory.
+    bytes: u64,
+    /// Bytes of its write set, estimated.
+    write_bytes: u64,
+}
+
+#[derive(Debug)]
+struct LockedMessage {
+    queue: ObjectId,
+    sequence: Sequence,
+    /// For the move to a backout queue, if its queue has a threshold.
+    row: Option<Box<MessageRow>>,
+}
+
+impl UnitOfWork {
+    /// Adds an account entry that becomes durable with the commit.
+    pub(crate) fn note(&mut self, note: Note) {
+        self.notes.push(note);
+        self.write_bytes = self.write_bytes.saturating_add(crate::messages::ROW_BYTES);
+    }
+}
+
+/// What a commit adds to the write set.
+pub(crate) enum CommitRecord {
+    /// The outcome, for whoever asks.
+    Outcome,
+    /// The state of a receiving channel (rule U5).
+    Channel(Change),
+}
+
+impl Engine {
+    pub(crate) fn begin(&mut self, connection: ConnectionId, id: UnitOfWorkId) -> Answer {
+        if self.units.contains_key(&id) || self.outcomes.get(id).is_some() {
+            return Err(Failure::of(ReasonCode::UOW_NOT_AVAILABLE, &id));
+        }
+        if self.units.len() >= self.limits.units_of_work_max {
+            return Err(ReasonCode::LIMIT_EXCEEDED.into());
+        }
+        self.units.insert(
+            id,
+            UnitOfWork {
+                connection,
+                puts: Vec::new(),
+                gets: Vec::new(),
+                notes: Vec::new(),
+                bytes: 0,
+                write_bytes: 0,
+            },
+        );
+        self.units_by_connection.insert((connection, id));
+        Ok((Position::ZERO, Reply::Done))
+    }
+
+    /// Whether a unit of work is open and this connection's (invariant A6).
+    pub(crate) fn own_unit(
+        &self,
+        connection: ConnectionId,
+        id: UnitOfWorkId,
+    ) -> Result<(), Failure> {
+        if self
+            .units
+            .get(&id)
+            .is_some_and(|unit| unit.connection == connection)
+        {
+            Ok(())
+        } else {
+            Err(Failure::of(ReasonCode::UOW_NOT_AVAILABLE, &id))
+        }
+    }
+
+    /// Whether a unit of work can grow by one message: `MAXUMSGS`, the bytes that all hold together, the largest write set
+    /// (rules U18, U20).
+    pub(crate) fn check_unit_room(
+        &self,
+        id: UnitOfWorkId,
+        bytes: u64,
+        write_bytes: u64,
+    ) -> Result<(), Failure> {
+        let Some(unit) = self.units.get(&id) else {
+            return Err(Failure::of(ReasonCode::UOW_NOT_AVAILABLE, &id));
+        };
+        let messages = unit
+            .puts
+            .len()
+            .saturating_add(unit.gets.len())
+            .saturating_add(unit.notes.len()) as u64;
+        if messages >= u64::from(self.qmgr.attributes.max_uncommitted_messages)
+            || self.unit_of_work_bytes.saturating_add(bytes) > self.limits.unit_of_work_bytes_max
+            || unit.write_bytes.saturating_add(write_bytes) > self.limits.write_set_bytes_max
+        {
+            return Err(Failure::of(ReasonCode::SYNCPOINT_LIMIT_REACHED, &id));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn add_put(
+        &mut self,
+        id: UnitOfWorkId,
+        queue: ObjectId,
+        sequence: Sequence,
+        bytes: u64,
+        write_bytes: u64,
+    ) {
+        if let Some(unit) = self.units.get_mut(&id) {
+            unit.puts.push((queue, sequence));
+            unit.bytes = unit.bytes.saturating_add(bytes);
+            unit.write_bytes = unit.write_bytes.saturating_add(write_bytes);
+            self.unit_of_work_bytes = self.unit_of_work_bytes.saturating_add(bytes);
+        }
+    }
+
+    pub(crate) fn add_get(
+        &mut self,
+        id: UnitOfWorkId,
+        queue: ObjectId,
+        sequence: Sequence,
+        row: Option<Box<MessageRow>>,
+    ) {
+        if let Some(unit) = self.units.get_mut(&id) {
+            unit.gets.push(LockedMessage {
+                queue,
+                sequence,
+                row,
+            });
+            unit.write_bytes = unit
+                .write_bytes
+                .saturating_add(crate::messages::DELETE_BYTES.saturating_mul(2));
+        }
+    }
+
+    pub(crate) fn close_unit(&mut self, id: UnitOfWorkId) -> Option<UnitOfWork> {
+        let unit = self.units.remove(&id)?;
+        self.units_by_connection.remove(&(unit.connection, id));
+        self.unit_of_work_bytes = self.unit_of_work_bytes.saturating_sub(unit.bytes);
+        Some(unit)
+    }
+
+    pub(crate) fn commit(
+        &mut self,
+        step: &mut Step<'_>,
+        connection: ConnectionId,
+        id: UnitOfWorkId,
+    ) -> Answer {
+        if let Some(outcome) = self.outcomes.get(id) {
+            // Asked again: answered as the first time, if this was a unit of work and it committed.
+            return match (outcome.row.outcome, outcome.row.message_id) {
+                (UnitOfWorkOutcome::Committed, None) => Ok((outcome.position, Reply::Done)),
+                (UnitOfWorkOutcome::BackedOut, _) => Err(Failure::of(ReasonCode::BACKED_OUT, &id)),
+                (UnitOfWorkOutcome::Committed, Some(_)) => {
+                    Err(Failure::of(ReasonCode::UOW_NOT_AVAILABLE, &id))
+                }
+            };
+        }
+        self.own_unit(connection, id)?;
+        let position = self.commit_unit(step, id, CommitRecord::Outcome);
+        Ok((position, Reply::Done))
+    }
+
+    /// Commits: all puts become visible and all gets final in one write set (invariants A2, A3). A unit of work that changed
+    /// nothing durable writes nothing, and its outcome is remembered in memory only: after a crash there is nothing that it
+    /// could tell.
+    pub(crate) fn commit_unit(
+        &mut self,
+        step: &mut Step<'_>,
+        id: UnitOfWorkId,
+        record: CommitRecord,
+    ) -> Position {
+        let Some(unit) = self.close_unit(id) else {
+            return Position::ZERO;
+        };
+        let mut changes = Vec::new();
+        for &(queue, sequence) in &unit.puts {
+            if let Some(entry) = self.entry(queue, sequence)
+                && entry.is_persistent()
+                && let Some(message) = entry.memory.clone()
+            {
+                let row = row_of(&message, entry.body);
+                let body = Some(message.body.clone());
+                self.changes_of_put(queue, sequence, row, body, &mut changes);
+            }
+        }
+        for locked in &unit.gets {
+            if let Some(entry) = self.entry(locked.queue, locked.sequence) {
+                Self::changes_of_removal(locked.queue, locked.sequence, entry, &mut changes);
+            }
+        }
+        let entries = self.account_entries(step.now, unit.notes, &mut changes);
+        let outcome = match record {
+            CommitRecord::Outcome => Some(UnitOfWorkRow {
+                id,
+                outcome: UnitOfWorkOutcome::Committed,
+                time: step.now,
+                message_id: None,
+            }),
+            CommitRecord::Channel(change) => {
+                changes.push(change);
+                None
+            }
+        };
+        if let (Some(row), false) = (&outcome, changes.is_empty()) {
+            changes.push(Change::SetUnitOfWork(row.clone()));
+        }
+        let position = self.write_any(step, changes);
+        if let Some(row) = outcome {
+            self.remember_outcome(row, position);
+        }
+        for locked in &unit.gets {
+            self.remove(locked.queue, locked.sequence);
+            if let Some(q) = self.queue(locked.queue) {
+                q.changed(position);
+            }
+        }
+        for (queue, sequence) in unit.puts {
+            if let Some(q) = self.queue(queue) {
+                q.last_put = Some(step.now);
+            }
+            self.show(queue, sequence, position);
+        }
+        self.account_written(step, entries, position);
+        position
+    }
+
+    pub(crate) fn back_out(
+        &mut self,
+        step: &mut Step<'_>,
+        connection: ConnectionId,
+        id: UnitOfWorkId,
+    ) -> Answer {
+        if let Some(outcome) = self.outcomes.get(id) {
+            return match outcome.row.outcome {
+                UnitOfWorkOutcome::BackedOut => Ok((outcome.position, Reply::Done)),
+                UnitOfWorkOutcome::Committed => {
+                    Err(Failure::of(ReasonCode::UOW_NOT_AVAILABLE, &id))
+                }
+            };
+        }
+        self.own_unit(connection, id)?;
+        let position = self.back_out_unit(step, id);
+        Ok((position, Reply::Done))
+    }
+
+    /// Backs out: its puts are gone, its gets are back in their places with one backout more, and those whose count reached
+    /// the threshold are moved, in one write set (invariants B1, B2, O3).
+    pub(crate) fn back_out_unit(&mut self, step: &mut Step<'_>, id: UnitOfWorkId) -> Position {
+        let Some(unit) = self.close_unit(id) else {
+            return Position::ZERO;
+        };
+        for (queue, sequence) in unit.puts {
+            self.remove(queue, sequence);
+        }
+        let mut plan = crate::moves::Plan::default();
+        let mut returned = Vec::new();
+        for locked in unit.gets {
+            let (queue, sequence) = (locked.queue, locked.sequence);
+            let Some(entry) = self
+                .queues
+                .get_mut(&queue)
+                .and_then(|q| q.entries.get_mut(&sequence))
+            else {
+                continue;
+            };
+            entry.backout_count = entry.backout_count.saturating_add(1);
+            let count = entry.backout_count;
+            let to_journal = entry.is_persistent() && entry.journaled_count != count;
+            let moved = match locked.row {
+                Some(row) if self.is_poison(queue, sequence) => {
+                    self.plan_poison(step, queue, sequence, row, &mut plan)
+                }
+                Some(_) | None => false,
+            };
+            if !moved {
+                if to_journal {
+                    plan.changes.push(Change::SetDeliveryCount {
+                        queue,
+                        sequence,
+                        count,
+                    });
+                }
+                returned.push((queue, sequence, count, to_journal));
+            }
+        }
+        let mut after = self.carry_out(step, plan);
+        for (queue, sequence, count, journaled) in returned {
+            if journaled {
+                self.counted(queue, sequence, count, after);
+            } else if let Some(entry) = self.entry(queue, sequence) {
+                // Its count was journaled when it was shown: whoever hears of the backout waits for that.
+                after = after.max(entry.position);
+            }
+            if self
+                .entry(queue, sequence)
+                .is_some_and(|e| e.state == State::Locked)
+            {
+                self.show(queue, sequence, Position::ZERO);
+            }
+        }
+        self.remember_outcome(
+            UnitOfWorkRow {
+                id,
+                outcome: UnitOfWorkOutcome::BackedOut,
+                time: step.now,
+                message_id: None,
+            },
+            after,
+        );
+        after
+    }
+
+    /// Backs out everything that a connection has open.
+    pub(crate) fn back_out_all(&mut self, step: &mut Step<'_>, connection: ConnectionId) {
+        let (first, last) = (UnitOfWorkId::NONE, UnitOfWorkId::new([u8::MAX; 16]));
+        let open: Vec<UnitOfWorkId> = self
+            .units_by_connection
+            .range((connection, first)..=(connection, last))
+            .map(|(_, id)| *id)
+            .collect();
+        for id in open {
+            self.back_out_unit(step, id);
+        }
+    }
+
+    pub(crate) fn get_unit_of_work(&self, id: UnitOfWorkId) -> (Position, Reply) {
+        match self.outcomes.get(id) {
+            Some(outcome) => (
+                outcome.position,
+                Reply::UnitOfWork(Some(outcome.row.clone())),
+            ),
+            None => (Position::ZERO, Reply::UnitOfWork(None)),
+        }
+    }
+
+    /// How many units of work have uncommitted puts on each queue.
+    pub(crate) fn putters(&self) -> std::collections::BTreeMap<ObjectId, u32> {
+        let mut putters = std::collections::BTreeMap::new();
+        for unit in self.units.values() {
+            let queues: std::collections::BTreeSet<ObjectId> =
+                unit.puts.iter().map(|(queue, _)| *queue).collect();
+            for queue in queues {
+                let n: &mut u32 = putters.entry(queue).or_default();
+                *n = n.saturating_add(1);
+            }
+        }
+        putters
+    }
+}
