@@ -1,5 +1,5 @@
-//! The two ends of a message channel as state machines: `SenderMca` takes messages from a transmission queue and sends them,
-//! `ReceiverMca` puts them where they are going. Batches, numbers, in doubt, retry, and what becomes of a message that
+//! The two ends of a message channel as state machines: [`SenderMca`] takes messages from a transmission queue and sends them,
+//! [`ReceiverMca`] puts them where they are going. Batches, numbers, in doubt, retry, and what becomes of a message that
 //! cannot be delivered ([`undelivered`]).
 //!
 //! An MCA is an application of its queue manager: what it wants done is a [`ferrymq_engine::Request`], what comes back a
@@ -36,6 +36,6 @@ pub use frame::{
     MessageRefused, PROTOCOL_VERSION, ReceiverFrame, SenderFrame, Withdraw,
 };
 pub use mca::{Answer, AskId, ChannelState, StopMode, StopStatus, silence_limit};
-pub use receiver::{ReceiverEffect, ReceiverInput, ReceiverTimer};
-pub use sender::{SenderEffect, SenderInput, SenderTimer};
+pub use receiver::{ReceiverEffect, ReceiverInput, ReceiverMca, ReceiverTimer};
+pub use sender::{SenderEffect, SenderInput, SenderMca, SenderTimer};
 pub use status::{ChannelStatus, Counters, UndeliveredAction, shown_number};

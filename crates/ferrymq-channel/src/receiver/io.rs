@@ -8,7 +8,7 @@ use crate::{Answer, AskId, ChannelState, Event, ReceiverFrame, SenderFrame, Stop
 /// What happened.
 #[derive(Debug)]
 pub enum ReceiverInput {
-    /// A frame came in; the first one is the bind. Read frames only while `ReceiverMca::wants_frames`.
+    /// A frame came in; the first one is the bind. Read frames only while [`crate::ReceiverMca::wants_frames`].
     FrameReceived(SenderFrame),
     /// The queue manager answered.
     Answered {
