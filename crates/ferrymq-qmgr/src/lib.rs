@@ -1,1 +1,44 @@
-//! See ARCHITECTURE.md.
+//! The runtime: it runs the machines and performs their effects. Timers, recovery, channels, listeners, configuration, logs.
+//!
+//! **Invariants:** nothing is decided here that an engine or an MCA decides; an answer leaves only when the position that it
+//! depends on is durable; every task is tracked and ends with its node.
+
+mod channels;
+mod clock;
+mod commands;
+pub mod config;
+pub mod dev;
+mod engine_thread;
+mod events;
+mod handle;
+mod ids;
+pub mod logging;
+mod metadata_store;
+mod network;
+mod node;
+mod queue_manager;
+mod run;
+mod security;
+mod services;
+
+pub use clock::Clock;
+pub use queue_manager::StartError;
+pub use run::{Ready, RunError, check, run};
+
+/// Every crash point of this build, for tests; none unless it was compiled with `crash-points`.
+#[must_use]
+pub fn crash_points() -> Vec<&'static str> {
+    ferrymq_store::register_crash_points(CRASH_POINTS);
+    ferrymq_store::crash_points()
+}
+
+/// The crash points of this crate.
+const CRASH_POINTS: &[&str] = &[
+    "engine.before_sync",
+    "engine.before_reply",
+    "engine.after_reply",
+    "channel.before_send",
+    "channel.after_send",
+    "channel.before_confirm",
+    "channel.after_confirm",
+];

@@ -1,0 +1,391 @@
+//! Runs MQSC commands: parses, asks whoever has to do it, and makes the report that `runmqsc` would print.
+
+use std::sync::Arc;
+
+use ferrymq_authority::PeerPattern;
+use ferrymq_channel as mca;
+use ferrymq_engine::{Failure, QueueStatistics, Reply, Request};
+use ferrymq_metadata::ProposeError;
+use ferrymq_mqsc::{
+    Answer, ChannelState, ChannelStatus, QueueStatus, RuntimeStatus, Statement,
+};
+use ferrymq_objects::{
+    Action, Applied, AttributeValue, Attributes, Command, DeleteKind, MessageSpeed, ObjectKind,
+    OperatorMessage, QueueManager,
+};
+use ferrymq_types::{ChannelName, QueueManagerName, QueueName, ReasonCode, Timestamp};
+use tracing::info;
+
+use crate::channels::ChannelCommandError;
+use crate::node::{LocalQueueManager, Node};
+use crate::run::RunError;
+use crate::ids;
+
+/// Runs one command on a queue manager of this node. `who` is for the account and the log.
+pub(crate) async fn run(
+    node: &Arc<Node>,
+    local: &LocalQueueManager,
+    command: &str,
+    who: &str,
+) -> Answer {
+    let answer = match ferrymq_mqsc::parse(command) {
+        Ok(statement) => Executor { node, local, who }.execute(statement).await,
+        Err(error) => Answer::syntax(command, &error),
+    };
+    let result = if answer.is_done() { "done" } else { "refused" };
+    // The command's text is somebody else's: the log escapes it.
+    info!(id = "FMQ9050I", qmgr = %local.handle.name(), who, result, "MQSC: {command}");
+    answer
+}
+
+/// Runs a script on a queue manager that has only its system objects yet.
+pub(crate) async fn run_once(node: &Arc<Node>, script: &str) -> Result<(), RunError> {
+    for local in node.all_local() {
+        let is_new = local
+            .handle
+            .objects()
+            .queues
+            .keys()
+            .all(|name| name.as_str().starts_with("SYSTEM."));
+        for command in script.lines().filter(|_| is_new) {
+            let answer = run(node, &local, command, "start").await;
+            if !answer.is_done() {
+                return Err(RunError::Config(answer.lines.join(" ")));
+            }
+        }
+    }
+    Ok(())
+}
+
+struct Executor<'a> {
+    node: &'a Arc<Node>,
+    local: &'a LocalQueueManager,
+    who: &'a str,
+}
+
+impl Executor<'_> {
+    fn name(&self) -> &QueueManagerName {
+        self.local.handle.name()
+    }
+
+    fn objects(&self) -> Arc<QueueManager> {
+        self.local.handle.objects()
+    }
+
+    async fn ask(&self, request: Request) -> Result<Reply, Failure> {
+        self.local.handle.connect().ask(request).await
+    }
+
+    async fn execute(&self, statement: Statement) -> Answer {
+        let action = statement.action();
+        match statement {
+            Statement::Define { attributes, .. }
+            | Statement::Alter { attributes, .. }
+            | Statement::AlterQueueManager { attributes, .. } => {
+                self.change(action, &attributes).await
+            }
+            Statement::Delete { kind, name, purge, ignore_state } => {
+                let answer = self.delete(kind, &name, purge).await;
+                let missing = [2085, 4032].contains(&answer.reason.get());
+                if missing && ignore_state {
+                    Answer::nothing_to_delete(kind != DeleteKind::Channel)
+                } else {
+                    answer
+                }
+            }
+            Statement::Display(display) => match self.status().await {
+                Ok(status) => {
+                    let found = ferrymq_mqsc::display(&display, &self.objects(), &status);
+                    Answer::displayed(&display, found)
+                }
+                Err(failure) => Answer::failed(failure.reason, self.name().as_str()),
+            },
+            Statement::StartChannel { name, .. } => {
+                let result = self.local.channels.start_channel(&name).await;
+                channel_answer(&name, result, Answer::channel_start_accepted())
+            }
+            Statement::StopChannel { name, mode, status, connection_name, queue_manager, .. } => {
+                if connection_name.is_some() || queue_manager.is_some() {
+                    return Answer::not_supported("STOP CHANNEL with CONNAME or QMNAME");
+                }
+                let mode = match mode {
+                    ferrymq_mqsc::StopMode::Quiesce => mca::StopMode::Quiesce,
+                    ferrymq_mqsc::StopMode::Force => mca::StopMode::Force,
+                    ferrymq_mqsc::StopMode::Terminate => mca::StopMode::Terminate,
+                };
+                let status = match status {
+                    ferrymq_mqsc::StopStatus::Stopped => mca::StopStatus::Stopped,
+                    ferrymq_mqsc::StopStatus::Inactive => mca::StopStatus::Inactive,
+                };
+                let result = self.local.channels.stop_channel(&name, mode, status).await;
+                channel_answer(&name, result, Answer::channel_stop_accepted())
+            }
+            Statement::ClearQueue { name } => {
+                let request = Request::Clear { queue: name.clone(), who: self.who.to_owned() };
+                match self.ask(request).await {
+                    Ok(_) => Answer::queue_cleared(),
+                    Err(failure) => Answer::failed(failure.reason, name.as_str()),
+                }
+            }
+            Statement::PingQueueManager => Answer::queue_manager_pinged(),
+            // A script ends here; there is nothing to answer.
+            Statement::End => Answer {
+                lines: Vec::new(),
+                reason: ReasonCode::NONE,
+                syntax_error: false,
+                objects: Vec::new(),
+            },
+            Statement::NotSupported { what } => Answer::not_supported(&what),
+        }
+    }
+
+    /// A change of the definitions: proposed, applied everywhere, and answered when this queue manager has it.
+    async fn change(&self, action: Option<Action>, attributes: &Attributes) -> Answer {
+        if let Err(answer) = check_peer_name(attributes) {
+            return *answer;
+        }
+        let Some(action) = action else {
+            return Answer::failed(ReasonCode::UNEXPECTED_ERROR, self.name().as_str());
+        };
+        match self.propose(action).await {
+            Ok(applied) => Answer::applied(&applied),
+            Err(answer) => *answer,
+        }
+    }
+
+    async fn propose(&self, action: Action) -> Result<Applied, Box<Answer>> {
+        let failed = |reason| Box::new(Answer::failed(reason, self.name().as_str()));
+        let request = ids::random().map_err(|failure| failed(failure.reason))?;
+        let command = Command {
+            version: Command::VERSION,
+            queue_manager: self.name().clone(),
+            time: self.node.clock().now(),
+            request,
+            action,
+        };
+        let committed = self.node.metadata().propose(&command).await.map_err(|error| match &error {
+            ProposeError::Refused(refused) => Box::new(Answer::refused(refused)),
+            ProposeError::NoQuorum(_)
+            | ProposeError::InDoubt(_)
+            | ProposeError::TooLarge { .. }
+            | ProposeError::Format(_)
+            | ProposeError::Stopped(_) => {
+                let text = format!("{}: {error}.", error.reason());
+                let message = OperatorMessage { id: "AMQ8101S", text };
+                Box::new(Answer::message(&message, error.reason()))
+            }
+        })?;
+        if !self.node.wait_served(committed.index).await {
+            // It changed, but this queue manager does not have it in time: display before you go on.
+            return Err(failed(ReasonCode::IN_DOUBT));
+        }
+        Ok(committed.applied)
+    }
+
+    /// `DELETE`: a local queue is closed in its engine first (rule U15).
+    async fn delete(&self, kind: DeleteKind, name: &str, purge: bool) -> Answer {
+        let queue = match kind {
+            DeleteKind::Kind(ObjectKind::LocalQueue) => QueueName::new(name).ok(),
+            DeleteKind::Channel => {
+                let active = ChannelName::new(name)
+                    .is_ok_and(|name| self.local.channels.is_active(&name));
+                if active {
+                    return Answer::failed(ReasonCode::new(4031), name);
+                }
+                None
+            }
+            DeleteKind::Kind(
+                ObjectKind::RemoteQueue
+                | ObjectKind::AliasQueue
+                | ObjectKind::SenderChannel
+                | ObjectKind::ReceiverChannel
+                | ObjectKind::ServerConnectionChannel,
+            ) => None,
+        };
+        let closed = queue.filter(|queue| {
+            matches!(self.objects().queues.get(queue), Some(ferrymq_objects::Queue::Local(_)))
+        });
+        if let Some(queue) = &closed {
+            let request =
+                Request::CloseQueue { queue: queue.clone(), purge, who: self.who.to_owned() };
+            if let Err(failure) = self.ask(request).await {
+                return Answer::failed(failure.reason, queue.as_str());
+            }
+        }
+        match self.propose(Action::Delete { kind, name: name.to_owned() }).await {
+            Ok(applied) => Answer::applied(&applied),
+            Err(answer) => {
+                // In doubt, the queue stays closed: its definition may be gone.
+                if let Some(queue) = closed.filter(|_| answer.reason != ReasonCode::IN_DOUBT) {
+                    let reopen = Request::ReopenQueue { queue: queue.clone() };
+                    if let Err(failure) = self.ask(reopen).await {
+                        return Answer::failed(failure.reason, queue.as_str());
+                    }
+                }
+                *answer
+            }
+        }
+    }
+
+    /// What DISPLAY needs to know of the running queue manager.
+    async fn status(&self) -> Result<RuntimeStatus, Failure> {
+        let now = self.node.clock().now();
+        let unexpected = || Failure { reason: ReasonCode::UNEXPECTED_ERROR, object: None };
+        let Reply::Queues(queues) = self.ask(Request::QueueStatistics).await? else {
+            return Err(unexpected());
+        };
+        let Reply::Channels { senders, receivers, stopped } = self.ask(Request::ChannelRows).await?
+        else {
+            return Err(unexpected());
+        };
+        let mut channels: Vec<ChannelStatus> =
+            self.local.channels.statuses().into_iter().map(channel_status).collect();
+        let objects = self.objects();
+        // Channels that run nowhere at this moment, as they are stored.
+        let idle = |channels: &[ChannelStatus], name: &ChannelName| {
+            channels.iter().all(|c| c.name != *name)
+        };
+        for row in senders.iter().filter(|row| objects.channels.contains_key(&row.channel)) {
+            if idle(&channels, &row.channel) {
+                channels.push(saved_sender(row, stopped.contains(&row.channel)));
+            }
+        }
+        for row in receivers.iter().filter(|row| objects.channels.contains_key(&row.channel)) {
+            if idle(&channels, &row.channel) {
+                channels.push(saved_receiver(row, stopped.contains(&row.channel)));
+            }
+        }
+        for name in &stopped {
+            if let (true, Some(channel)) = (idle(&channels, name), objects.channels.get(name)) {
+                let kind = channel.kind();
+                channels.push(ChannelStatus::new(name.clone(), kind, ChannelState::Stopped));
+            }
+        }
+        let queues = queues.into_iter().map(|(name, q)| (name, queue_status(&q, now))).collect();
+        Ok(RuntimeStatus { queues, channels })
+    }
+}
+
+/// SSLPEER is checked when it is defined, not when somebody calls.
+fn check_peer_name(attributes: &Attributes) -> Result<(), Box<Answer>> {
+    let Some(AttributeValue::Text(pattern)) = attributes.get("SSLPEER") else { return Ok(()) };
+    PeerPattern::parse_attribute(pattern).map(|_| ()).map_err(|error| {
+        let text = format!("SSLPEER is not valid: {error}.");
+        let message = OperatorMessage { id: "AMQ8692E", text };
+        Box::new(Answer::message(&message, error.reason()))
+    })
+}
+
+fn channel_answer(
+    name: &ChannelName,
+    result: Result<(), ChannelCommandError>,
+    done: Answer,
+) -> Answer {
+    match result {
+        Ok(()) => done,
+        Err(error) => Answer::failed(error.reason(), name.as_str()),
+    }
+}
+
+fn queue_status(q: &QueueStatistics, now: Timestamp) -> QueueStatus {
+    QueueStatus {
+        current_depth: q.depth,
+        uncommitted: q.uncommitted,
+        input_handles: u64::from(q.input_handles),
+        output_handles: u64::from(q.output_handles),
+        oldest_message_age_seconds: q.oldest.map(|oldest| now.since(oldest).as_secs()),
+        last_get: q.last_get,
+        last_put: q.last_put,
+    }
+}
+
+fn channel_state(state: mca::ChannelState) -> ChannelState {
+    match state {
+        mca::ChannelState::Inactive => ChannelState::Inactive,
+        mca::ChannelState::Starting => ChannelState::Starting,
+        mca::ChannelState::Binding => ChannelState::Binding,
+        mca::ChannelState::Running => ChannelState::Running,
+        mca::ChannelState::Paused => ChannelState::Paused,
+        mca::ChannelState::Stopping => ChannelState::Stopping,
+        mca::ChannelState::Retrying => ChannelState::Retrying,
+        mca::ChannelState::Stopped => ChannelState::Stopped,
+    }
+}
+
+/// An MCA's status as DISPLAY CHSTATUS shows it.
+fn channel_status(s: mca::ChannelStatus) -> ChannelStatus {
+    let sender = s.transmission_queue.is_some();
+    let kind = if sender { ObjectKind::SenderChannel } else { ObjectKind::ReceiverChannel };
+    let state = channel_state(s.state);
+    let running = !matches!(state, ChannelState::Inactive | ChannelState::Stopped | ChannelState::Retrying);
+    let shown = |number| mca::shown_number(number, s.sequence_wrap);
+    ChannelStatus {
+        connection_name: s.connection_name,
+        remote_queue_manager: s.partner,
+        transmission_queue: s.transmission_queue,
+        in_doubt: s.in_doubt,
+        current_luwid: s.current_batch,
+        current_messages: s.current_messages,
+        current_sequence: shown(s.current_number),
+        last_luwid: s.last_batch,
+        last_sequence: shown(s.last_number),
+        messages: s.counters.messages,
+        batches: s.counters.batches,
+        bytes_sent: s.counters.bytes_sent,
+        bytes_received: s.counters.bytes_received,
+        short_retries_left: sender.then_some(u64::from(s.short_retries_left)),
+        long_retries_left: sender.then_some(u64::from(s.long_retries_left)),
+        started: s.started,
+        last_message: s.last_message,
+        batch_size: Some(s.batch_size),
+        heartbeat_interval: Some(s.heartbeat_interval),
+        max_message_length: Some(s.message_length_max),
+        non_persistent_message_speed: Some(if s.fast {
+            MessageSpeed::Fast
+        } else {
+            MessageSpeed::Normal
+        }),
+        ssl_peer: s.peer,
+        substate: s.substate.to_owned(),
+        stop_requested: s.stop_requested,
+        mca_running: running,
+        ..ChannelStatus::new(s.channel, kind, state)
+    }
+}
+
+fn saved_state(stopped: bool) -> ChannelState {
+    if stopped { ChannelState::Stopped } else { ChannelState::Inactive }
+}
+
+fn saved_sender(row: &ferrymq_types::SenderRow, stopped: bool) -> ChannelStatus {
+    let batch = row.in_doubt.first();
+    let last = row.in_doubt.last();
+    ChannelStatus {
+        remote_queue_manager: row.partner.as_ref().map(|(name, _)| name.clone()),
+        in_doubt: batch.is_some(),
+        current_luwid: batch.map(|b| b.id).unwrap_or_default(),
+        current_messages: batch.map_or(0, |b| b.messages.len() as u64),
+        current_sequence: last.map_or(row.last_confirmed, |b| b.last_number),
+        last_luwid: row.last_batch,
+        last_sequence: row.last_confirmed,
+        ..ChannelStatus::new(
+            row.channel.clone(),
+            ObjectKind::SenderChannel,
+            saved_state(stopped),
+        )
+    }
+}
+
+fn saved_receiver(row: &ferrymq_types::ReceiverRow, stopped: bool) -> ChannelStatus {
+    ChannelStatus {
+        remote_queue_manager: Some(row.sender_name.clone()),
+        last_luwid: row.last_batch,
+        last_sequence: row.last_committed,
+        current_sequence: row.last_committed,
+        ..ChannelStatus::new(
+            row.channel.clone(),
+            ObjectKind::ReceiverChannel,
+            saved_state(stopped),
+        )
+    }
+}

@@ -1,0 +1,403 @@
+//! The one writer of a queue manager: a thread that owns its engine and its store.
+//!
+//! It gathers what has arrived, steps the engine, appends the write sets as one record, and releases each answer when the
+//! position that it depends on is durable (rule U7). When nothing else waits the sync is done in place; under load a second
+//! thread syncs while the engine gathers the next batch.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use ferrymq_engine::{Effect, Engine, Event, Failure, Fetched, Input, Reply, RequestId};
+use ferrymq_objects::QueueManager;
+use ferrymq_store::{CheckpointDone, LogSync, QueueManagerStore, RecordLog, RowStore, StoreError};
+use ferrymq_types::{Message, Position, QueueManagerName, ReasonCode, WriteSet};
+use tokio::sync::{mpsc, oneshot, watch};
+use tracing::{error, info, warn};
+
+use crate::clock::Clock;
+use crate::handle::{Job, QueueManagerHandle, ReadMessage};
+
+/// Inputs that one batch gathers at most, so that the first answer of a batch does not wait for ever.
+const BATCH_INPUTS_MAX: usize = 1024;
+
+/// Above this fraction of the journal puts are refused; gets and commits keep the rest (rule U19).
+const PUTS_REFUSED_ABOVE: f64 = 0.90;
+
+/// Bytes a second that a checkpoint writes at most: it shares the disk with the journal (rule U19).
+const CHECKPOINT_BYTES_PER_SECOND: f64 = 256.0 * 1024.0 * 1024.0;
+
+/// What a checkpoint's thread brings back.
+pub(crate) type CheckpointOutcome = CheckpointDone;
+
+/// Events and where they go.
+pub(crate) type Events = mpsc::UnboundedSender<Event>;
+
+/// What the thread is made of.
+#[derive(Debug)]
+pub(crate) struct Parts<L: RecordLog, R: RowStore> {
+    pub(crate) name: QueueManagerName,
+    pub(crate) engine: Engine,
+    pub(crate) store: QueueManagerStore<L, R>,
+    pub(crate) objects: Arc<QueueManager>,
+    /// Effects of recovery, to be performed first.
+    pub(crate) effects: Vec<Effect>,
+    pub(crate) clock: Clock,
+    pub(crate) events: Events,
+}
+
+/// Starts the thread. The second value resolves when it has ended, with the reason if it was not asked to.
+///
+/// # Errors
+/// The operating system gives no thread.
+pub(crate) fn start<L: RecordLog, R: RowStore>(
+    parts: Parts<L, R>,
+    runtime: tokio::runtime::Handle,
+) -> std::io::Result<(QueueManagerHandle, oneshot::Receiver<Result<(), String>>)> {
+    let (jobs, jobs_receiver) = mpsc::unbounded_channel();
+    let (objects, objects_receiver) = watch::channel(parts.objects.clone());
+    let (ended, end) = oneshot::channel();
+    let reader = parts.store.reader();
+    let read = move |queue, sequence| match reader.fetch(queue, sequence) {
+        Ok(None) => Ok(None),
+        Ok(Some((row, body))) => {
+            Ok(Some(Message { descriptor: row.descriptor, header: row.header, body }))
+        }
+        Err(error) => Err(error.to_string()),
+    };
+    let handle = QueueManagerHandle::new(
+        parts.name.clone(),
+        jobs.clone(),
+        objects_receiver,
+        parts.clock,
+        ReadMessage(Arc::new(read)),
+    );
+    let syncer = parts.store.syncer();
+    let thread = EngineThread {
+        parts,
+        runtime,
+        internal: jobs.downgrade(),
+        objects,
+        answers: BTreeMap::new(),
+        held: BTreeMap::new(),
+        write_sets: Vec::new(),
+        durable: syncer.durable(),
+        flusher: None,
+        syncer,
+        flushing: false,
+        checkpoint_running: false,
+        puts_allowed: true,
+        jobs: jobs_receiver,
+    };
+    let name = format!("qm-{}", handle.name());
+    std::thread::Builder::new().name(name).spawn(move || {
+        let result = thread.run();
+        // A failure means that nobody waits for the end.
+        drop(ended.send(result));
+    })?;
+    Ok((handle, end))
+}
+
+/// What waits for a position.
+enum Held {
+    Answer(oneshot::Sender<Result<Reply, Failure>>, Result<Reply, Failure>),
+    Event(Event),
+}
+
+struct EngineThread<L: RecordLog, R: RowStore> {
+    parts: Parts<L, R>,
+    runtime: tokio::runtime::Handle,
+    internal: mpsc::WeakUnboundedSender<Job>,
+    objects: watch::Sender<Arc<QueueManager>>,
+    answers: BTreeMap<RequestId, oneshot::Sender<Result<Reply, Failure>>>,
+    held: BTreeMap<Position, Vec<Held>>,
+    write_sets: Vec<WriteSet>,
+    durable: Position,
+    syncer: L::Sync,
+    flusher: Option<Flusher>,
+    flushing: bool,
+    checkpoint_running: bool,
+    puts_allowed: bool,
+    jobs: mpsc::UnboundedReceiver<Job>,
+}
+
+/// What woke the thread.
+enum Woken {
+    Job(Job),
+    Tick,
+    Synced(Result<Position, StoreError>),
+    Closed,
+}
+
+impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
+    fn run(mut self) -> Result<(), String> {
+        let effects = std::mem::take(&mut self.parts.effects);
+        self.perform(effects);
+        let result = self.serve();
+        if let Err(cause) = &result {
+            error!(id = "FMQ9010S", qmgr = %self.parts.name, "the queue manager stops: {cause}");
+        }
+        // What waits is in doubt: recovery at the next start decides.
+        self.jobs.close();
+        let in_doubt = || Failure { reason: ReasonCode::IN_DOUBT, object: None };
+        for held in std::mem::take(&mut self.held).into_values().flatten() {
+            if let Held::Answer(answer, _) = held {
+                drop(answer.send(Err(in_doubt())));
+            }
+        }
+        for answer in std::mem::take(&mut self.answers).into_values() {
+            drop(answer.send(Err(in_doubt())));
+        }
+        result
+    }
+
+    fn serve(&mut self) -> Result<(), String> {
+        let mut batch = VecDeque::new();
+        loop {
+            self.flush()?;
+            batch.push_back(self.wait());
+            while batch.len() < BATCH_INPUTS_MAX
+                && let Some(next) = self.poll()
+            {
+                batch.push_back(next);
+            }
+            while let Some(woken) = batch.pop_front() {
+                match woken {
+                    Woken::Job(Job::Stop) | Woken::Closed => return self.stop(),
+                    Woken::Job(job) => self.job(job)?,
+                    Woken::Tick => self.step(Input::Ticked),
+                    Woken::Synced(result) => {
+                        self.flushing = false;
+                        self.release(result.map_err(|e| e.to_string())?);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Waits for something to do.
+    fn wait(&mut self) -> Woken {
+        let tick = self.parts.engine.next_tick().map(|at| self.parts.clock.instant(at));
+        let (jobs, flusher) = (&mut self.jobs, &mut self.flusher);
+        self.runtime.block_on(async {
+            tokio::select! {
+                biased;
+                result = Flusher::done(flusher) => Woken::Synced(result),
+                job = jobs.recv() => job.map_or(Woken::Closed, Woken::Job),
+                () = tokio::time::sleep_until(tick.unwrap_or_else(tokio::time::Instant::now)),
+                    if tick.is_some() => Woken::Tick,
+            }
+        })
+    }
+
+    /// What has arrived already.
+    fn poll(&mut self) -> Option<Woken> {
+        if let Some(result) = self.flusher.as_mut().and_then(|f| f.results.try_recv().ok()) {
+            return Some(Woken::Synced(result));
+        }
+        self.jobs.try_recv().ok().map(Woken::Job)
+    }
+
+    fn job(&mut self, job: Job) -> Result<(), String> {
+        match job {
+            Job::Ask { id, connection, request, answer, permit } => {
+                drop(permit);
+                self.answers.insert(id, answer);
+                self.step(Input::Request { id, connection, request });
+            }
+            Job::Input(input) => {
+                let cancelled = if let Input::Cancelled { id } = input { Some(id) } else { None };
+                self.step(input);
+                // A request that was cancelled is not answered any more.
+                cancelled.and_then(|id| self.answers.remove(&id));
+            }
+            Job::Definitions { objects, answer } => {
+                self.step(Input::DefinitionsChanged(objects.clone()));
+                self.objects.send_replace(objects);
+                // A failure means that nobody waits.
+                drop(answer.send(()));
+            }
+            Job::CheckpointDone(done) => self.checkpoint_done(done)?,
+            Job::Stop => {}
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, input: Input) {
+        let mut effects = Vec::new();
+        self.parts.engine.step(self.parts.clock.now(), input, &mut effects);
+        self.perform(effects);
+    }
+
+    fn perform(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            match effect {
+                Effect::Write(write_set) => self.write_sets.push(write_set),
+                Effect::Reply { id, after, reply } => {
+                    // No answer means that the caller cancelled.
+                    if let Some(answer) = self.answers.remove(&id) {
+                        self.hold(after, Held::Answer(answer, reply));
+                    }
+                }
+                Effect::Report { after, event } => self.hold(after, Held::Event(event)),
+                Effect::Fetch { fetch, queue, sequence } => {
+                    let reader = self.parts.store.reader();
+                    let Some(jobs) = self.internal.upgrade() else { return };
+                    self.runtime.spawn_blocking(move || {
+                        let result = match reader.fetch(queue, sequence) {
+                            Ok(Some((row, body))) => Fetched::Message(Box::new(row), body),
+                            Ok(None) => Fetched::Damaged(format!(
+                                "message {sequence} of queue {queue} is not in the store"
+                            )),
+                            Err(error) => Fetched::Damaged(error.to_string()),
+                        };
+                        // A failure means that the engine has stopped.
+                        drop(jobs.send(Job::Input(Input::Fetched { fetch, result })));
+                    });
+                }
+            }
+        }
+    }
+
+    fn hold(&mut self, after: Position, held: Held) {
+        if after <= self.durable {
+            Self::leave(&self.parts.events, held);
+        } else {
+            self.held.entry(after).or_default().push(held);
+        }
+    }
+
+    fn leave(events: &Events, held: Held) {
+        match held {
+            // Failures mean that nobody waits for it any more.
+            Held::Answer(answer, reply) => drop(answer.send(reply)),
+            Held::Event(event) => drop(events.send(event)),
+        }
+    }
+
+    fn release(&mut self, durable: Position) {
+        self.durable = self.durable.max(durable);
+        let later = self.held.split_off(&self.durable.next());
+        for held in std::mem::replace(&mut self.held, later).into_values().flatten() {
+            Self::leave(&self.parts.events, held);
+        }
+    }
+
+    /// Appends what the batch changed and makes it durable, here or beside.
+    fn flush(&mut self) -> Result<(), String> {
+        if !self.write_sets.is_empty() {
+            self.parts.store.append(&self.write_sets).map_err(|e| e.to_string())?;
+            self.write_sets.clear();
+            self.check_space();
+            self.begin_checkpoint();
+        }
+        if self.flushing || self.parts.store.position() <= self.durable {
+            return Ok(());
+        }
+        if self.jobs.is_empty() {
+            ferrymq_store::crash_point("engine.before_sync");
+            let durable = self.syncer.sync().map_err(|e| e.to_string())?;
+            ferrymq_store::crash_point("engine.before_reply");
+            self.release(durable);
+            ferrymq_store::crash_point("engine.after_reply");
+            return Ok(());
+        }
+        let flusher = match &mut self.flusher {
+            Some(flusher) => flusher,
+            none => none.insert(
+                Flusher::start(self.syncer.clone(), &self.parts.name).map_err(|e| e.to_string())?,
+            ),
+        };
+        flusher.begin()?;
+        self.flushing = true;
+        Ok(())
+    }
+
+    fn check_space(&mut self) {
+        let allowed = self.parts.store.pressure().fraction() < PUTS_REFUSED_ABOVE;
+        if allowed != self.puts_allowed {
+            self.puts_allowed = allowed;
+            if allowed {
+                info!(id = "FMQ9011I", qmgr = %self.parts.name, "the journal has room: puts are taken again");
+            } else {
+                warn!(id = "FMQ9012W", qmgr = %self.parts.name, "the journal is nearly full: puts are refused with 2192 until a checkpoint makes room");
+            }
+            self.step(Input::SpaceChanged { puts_allowed: allowed });
+        }
+    }
+
+    fn begin_checkpoint(&mut self) {
+        if self.checkpoint_running || !self.parts.store.wants_checkpoint() {
+            return;
+        }
+        let (Some(job), Some(jobs)) =
+            (self.parts.store.begin_checkpoint(), self.internal.upgrade())
+        else {
+            return;
+        };
+        self.checkpoint_running = true;
+        self.runtime.spawn_blocking(move || {
+            let done = job.run(&mut |bytes| {
+                #[allow(clippy::cast_precision_loss, reason = "a pace, not a sum")]
+                let seconds = bytes as f64 / CHECKPOINT_BYTES_PER_SECOND;
+                std::thread::sleep(std::time::Duration::from_secs_f64(seconds));
+            });
+            // A failure means that the engine has stopped: its next start finds the checkpoint or not.
+            drop(jobs.send(Job::CheckpointDone(done)));
+        });
+    }
+
+    fn checkpoint_done(&mut self, done: CheckpointDone) -> Result<(), String> {
+        self.checkpoint_running = false;
+        self.parts.store.finish_checkpoint(done).map_err(|e| e.to_string())?;
+        self.check_space();
+        Ok(())
+    }
+
+    /// A stop in good order: everything that was answered or will be is durable first.
+    fn stop(&mut self) -> Result<(), String> {
+        if !self.write_sets.is_empty() {
+            self.parts.store.append(&self.write_sets).map_err(|e| e.to_string())?;
+            self.write_sets.clear();
+        }
+        let durable = self.syncer.sync().map_err(|e| e.to_string())?;
+        self.release(durable);
+        self.syncer.sync_guard().map_err(|e| e.to_string())
+    }
+}
+
+/// The thread that syncs while the engine gathers.
+struct Flusher {
+    begin: std::sync::mpsc::Sender<()>,
+    results: mpsc::UnboundedReceiver<Result<Position, StoreError>>,
+}
+
+impl Flusher {
+    fn start<S: LogSync>(syncer: S, name: &QueueManagerName) -> std::io::Result<Self> {
+        let (begin, begun) = std::sync::mpsc::channel();
+        let (sender, results) = mpsc::unbounded_channel();
+        std::thread::Builder::new().name(format!("sync-{name}")).spawn(move || {
+            while begun.recv().is_ok() {
+                ferrymq_store::crash_point("engine.before_sync");
+                if sender.send(syncer.sync()).is_err() {
+                    return;
+                }
+            }
+        })?;
+        Ok(Self { begin, results })
+    }
+
+    fn begin(&mut self) -> Result<(), String> {
+        self.begin.send(()).map_err(|_| "the syncing thread has ended".to_owned())
+    }
+
+    /// The result of the sync that is under way; never, if there is no such thread.
+    async fn done(this: &mut Option<Self>) -> Result<Position, StoreError> {
+        match this {
+            Some(flusher) => match flusher.results.recv().await {
+                Some(result) => result,
+                None => Err(StoreError::Failed { cause: "the syncing thread has ended".to_owned() }),
+            },
+            None => std::future::pending().await,
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! The handle of a running queue manager: how listeners, channels and commands talk to its engine.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use ferrymq_engine::{ConnectionId, Failure, Input, Reply, Request, RequestId};
+use ferrymq_objects::QueueManager;
+use ferrymq_types::{Message, ObjectId, QueueManagerName, ReasonCode, Sequence};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
+
+use crate::clock::Clock;
+
+/// Requests that wait for the engine; beyond it callers wait (limit L3).
+pub(crate) const REQUESTS_MAX: usize = 4096;
+
+/// What the engine's thread is sent, all through one queue: that a connection is gone comes after everything that it asked.
+#[derive(Debug)]
+pub(crate) enum Job {
+    /// A request and where its answer goes.
+    Ask {
+        id: RequestId,
+        connection: ConnectionId,
+        request: Request,
+        answer: oneshot::Sender<Result<Reply, Failure>>,
+        /// Given back when the request reaches the engine.
+        permit: OwnedSemaphorePermit,
+    },
+    /// An input without an answer.
+    Input(Input),
+    /// The definitions changed; the answer says that the engine has them.
+    Definitions { objects: Arc<QueueManager>, answer: oneshot::Sender<()> },
+    /// A checkpoint has run.
+    CheckpointDone(crate::engine_thread::CheckpointOutcome),
+    /// Stop in good order: a last sync, then the end.
+    Stop,
+}
+
+#[derive(Debug)]
+struct Shared {
+    name: QueueManagerName,
+    /// Without a bound of its own, since disconnects and cancellations come from `drop`, which cannot wait. There are no more
+    /// of them than of connections and requests, and requests need a permit.
+    jobs: mpsc::UnboundedSender<Job>,
+    permits: Arc<Semaphore>,
+    next_request: AtomicU64,
+    next_connection: AtomicU64,
+    objects: watch::Receiver<Arc<QueueManager>>,
+    clock: Clock,
+    reader: ReadMessage,
+}
+
+/// Reads a stored message beside the engine; may wait for the disk.
+#[derive(Clone)]
+pub(crate) struct ReadMessage(pub(crate) Arc<ReadFn>);
+
+/// What [`ReadMessage`] calls.
+pub(crate) type ReadFn =
+    dyn Fn(ObjectId, Sequence) -> Result<Option<Message>, String> + Send + Sync;
+
+impl std::fmt::Debug for ReadMessage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ReadMessage")
+    }
+}
+
+/// A running queue manager.
+#[derive(Debug, Clone)]
+pub struct QueueManagerHandle {
+    shared: Arc<Shared>,
+}
+
+impl QueueManagerHandle {
+    pub(crate) fn new(
+        name: QueueManagerName,
+        jobs: mpsc::UnboundedSender<Job>,
+        objects: watch::Receiver<Arc<QueueManager>>,
+        clock: Clock,
+        reader: ReadMessage,
+    ) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                name,
+                jobs,
+                permits: Arc::new(Semaphore::new(REQUESTS_MAX)),
+                next_request: AtomicU64::new(1),
+                next_connection: AtomicU64::new(1),
+                objects,
+                clock,
+                reader,
+            }),
+        }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &QueueManagerName {
+        &self.shared.name
+    }
+
+    /// Its clock.
+    #[must_use]
+    pub fn clock(&self) -> Clock {
+        self.shared.clock
+    }
+
+    /// Its definitions, as its engine has them.
+    #[must_use]
+    pub fn objects(&self) -> Arc<QueueManager> {
+        self.shared.objects.borrow().clone()
+    }
+
+    /// Follows its definitions.
+    #[must_use]
+    pub fn watch_objects(&self) -> watch::Receiver<Arc<QueueManager>> {
+        self.shared.objects.clone()
+    }
+
+    /// Reads a stored message beside the engine, for a dump; `None` if it has left its queue.
+    pub(crate) async fn read(
+        &self,
+        queue: ObjectId,
+        sequence: Sequence,
+    ) -> Result<Option<Message>, String> {
+        let reader = self.shared.reader.clone();
+        let read = tokio::task::spawn_blocking(move || (reader.0)(queue, sequence));
+        read.await.map_err(|error| error.to_string())?
+    }
+
+    /// A new connection. Dropping it backs its units of work out.
+    #[must_use]
+    pub fn connect(&self) -> Connection {
+        let id = ConnectionId(self.shared.next_connection.fetch_add(1, Ordering::Relaxed));
+        Connection { handle: self.clone(), id }
+    }
+
+    /// Gives the engine new definitions and waits until it has them.
+    pub(crate) async fn set_objects(&self, objects: Arc<QueueManager>) -> Result<(), Failure> {
+        let (answer, done) = oneshot::channel();
+        self.shared.jobs.send(Job::Definitions { objects, answer }).map_err(|_| stopping())?;
+        done.await.map_err(|_| stopping())
+    }
+
+    pub(crate) fn stop(&self) {
+        // A failure means that it has stopped already.
+        drop(self.shared.jobs.send(Job::Stop));
+    }
+
+    /// Resolves when the engine's thread has ended.
+    pub(crate) async fn stopped(&self) {
+        self.shared.jobs.closed().await;
+    }
+}
+
+/// A connection to a queue manager.
+#[derive(Debug)]
+pub struct Connection {
+    handle: QueueManagerHandle,
+    id: ConnectionId,
+}
+
+impl Connection {
+    /// The queue manager.
+    #[must_use]
+    pub fn queue_manager(&self) -> &QueueManagerHandle {
+        &self.handle
+    }
+
+    /// Asks and waits for the answer. If the caller gives up, a waiting get ends and takes nothing.
+    ///
+    /// # Errors
+    /// The failure of the engine; 9007 if the queue manager stops.
+    pub async fn ask(&self, request: Request) -> Result<Reply, Failure> {
+        let (asked, answer) = self.start(request).await?;
+        let reply = answer.await.map_err(|_| stopping());
+        asked.answered();
+        reply?
+    }
+
+    /// Sends the request, in order after those sent before, and leaves waiting to the caller.
+    pub(crate) async fn start(
+        &self,
+        request: Request,
+    ) -> Result<(Asked, oneshot::Receiver<Result<Reply, Failure>>), Failure> {
+        let shared = &self.handle.shared;
+        let id = RequestId(shared.next_request.fetch_add(1, Ordering::Relaxed));
+        let (answer, receiver) = oneshot::channel();
+        let permit = shared.permits.clone().acquire_owned().await.map_err(|_| stopping())?;
+        let job = Job::Ask { id, connection: self.id, request, answer, permit };
+        shared.jobs.send(job).map_err(|_| stopping())?;
+        Ok((Asked { jobs: Some(shared.jobs.clone()), id }, receiver))
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        // A failure means that the engine has stopped: its units of work are gone with it.
+        let input = Input::Disconnected { connection: self.id };
+        drop(self.handle.shared.jobs.send(Job::Input(input)));
+    }
+}
+
+/// A request that was sent; dropping it before it is answered cancels it.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    jobs: Option<mpsc::UnboundedSender<Job>>,
+    id: RequestId,
+}
+
+impl Asked {
+    /// The answer is here.
+    pub(crate) fn answered(mut self) {
+        self.jobs = None;
+    }
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        if let Some(jobs) = self.jobs.take() {
+            // A failure means that the engine has stopped.
+            drop(jobs.send(Job::Input(Input::Cancelled { id: self.id })));
+        }
+    }
+}
+
+/// The queue manager stops: recovery decides what is in doubt.
+pub(crate) fn stopping() -> Failure {
+    Failure { reason: ReasonCode::STOPPING, object: None }
+}

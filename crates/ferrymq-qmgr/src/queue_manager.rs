@@ -1,0 +1,160 @@
+//! Opens the store of a queue manager, rebuilds its engine from it, and starts its thread.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ferrymq_engine::{EngineBuilder, Limits};
+use ferrymq_journal::{Journal, JournalOptions};
+use ferrymq_objects::QueueManager;
+use ferrymq_store::{QueueManagerStore, RecoveredRow, StoreError, StoreOptions};
+use ferrymq_store_rocksdb::RocksRows;
+use ferrymq_types::{Epoch, Position, QueueManagerName};
+use tokio::sync::{mpsc, oneshot};
+use tracing::info;
+
+use crate::clock::Clock;
+use crate::config::StorageConfig;
+use crate::engine_thread::{self, Events, Parts};
+use crate::handle::QueueManagerHandle;
+
+/// Why a queue manager does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Its directory cannot be made.
+    #[error("cannot make directory {}: {source}", path.display())]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Its store does not open: the error names the file and what to do.
+    #[error("queue manager {name}: {source}")]
+    Store {
+        /// The queue manager.
+        name: QueueManagerName,
+        /// What is wrong.
+        source: StoreError,
+    },
+    /// No thread for it.
+    #[error("cannot start a thread for queue manager {name}: {source}")]
+    Thread {
+        /// The queue manager.
+        name: QueueManagerName,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+/// The directory of a queue manager: its name with what file systems treat specially written as `%` and two digits.
+#[must_use]
+pub(crate) fn directory(data_dir: &Path, name: &QueueManagerName) -> PathBuf {
+    let mut encoded = String::new();
+    for (index, c) in name.as_str().chars().enumerate() {
+        match c {
+            '/' => encoded.push_str("%2F"),
+            '%' => encoded.push_str("%25"),
+            '.' if index == 0 => encoded.push_str("%2E"),
+            c => encoded.push(c),
+        }
+    }
+    data_dir.join("qmgrs").join(encoded)
+}
+
+/// Rebuilds and starts a queue manager. The second value resolves when its thread has ended.
+pub(crate) fn start(
+    objects: Arc<QueueManager>,
+    data_dir: &Path,
+    storage: &StorageConfig,
+    clock: Clock,
+    events: Events,
+    runtime: tokio::runtime::Handle,
+) -> Result<(QueueManagerHandle, oneshot::Receiver<Result<(), String>>), StartError> {
+    let name = objects.attributes.name.clone();
+    let path = directory(data_dir, &name);
+    std::fs::create_dir_all(&path)
+        .map_err(|source| StartError::Directory { path: path.clone(), source })?;
+    let store_error = |source| StartError::Store { name: name.clone(), source };
+    let journal = Journal::open(&path.join("journal"), journal_options(storage)).map_err(store_error)?;
+    let mut builder =
+        EngineBuilder::new(objects.clone(), Epoch::ZERO, Position::ZERO, clock.now());
+    builder.limits(Limits {
+        // A record has a header and its framing beside the write set.
+        write_set_bytes_max: storage.segment.0 / 4 * 3,
+        ..Limits::default()
+    });
+    let mut messages: u64 = 0;
+    let (store, opened) = QueueManagerStore::open(
+        journal,
+        |recovered| RocksRows::open(&path.join("rows"), recovered),
+        store_options(storage),
+        &mut |row| {
+            messages = messages.saturating_add(u64::from(matches!(row, RecoveredRow::Message { .. })));
+            feed(&mut builder, row);
+            Ok(())
+        },
+    )
+    .map_err(store_error)?;
+    if let Some(cut) = &opened.cut {
+        info!(id = "FMQ9030I", qmgr = %name, "what was never acknowledged was cut off: {cut}");
+    }
+    builder.run(opened.epoch, opened.position);
+    let mut effects = Vec::new();
+    let engine = builder.finish(&mut effects);
+    info!(
+        id = "AMQ8003I", qmgr = %name, messages, position = %opened.position, epoch = %opened.epoch,
+        "queue manager started"
+    );
+    let parts = Parts { name: name.clone(), engine, store, objects, effects, clock, events };
+    engine_thread::start(parts, runtime).map_err(|source| StartError::Thread { name, source })
+}
+
+fn feed(builder: &mut EngineBuilder, row: RecoveredRow) {
+    match row {
+        RecoveredRow::Counters { sequence, body } => builder.counters(sequence, body),
+        RecoveredRow::Queue { queue, row } => builder.queue(queue, row),
+        RecoveredRow::Message { queue, sequence, row, delivery_count } => {
+            builder.message(queue, sequence, &row, delivery_count);
+        }
+        RecoveredRow::Sender(row) => builder.sender(*row),
+        RecoveredRow::Receiver(row) => builder.receiver(*row),
+        RecoveredRow::ChannelStopped { channel } => builder.channel_stopped(channel),
+        RecoveredRow::UnitOfWork(row) => builder.unit_of_work(row),
+        RecoveredRow::Account(entry) => builder.account(*entry),
+    }
+}
+
+fn journal_options(storage: &StorageConfig) -> JournalOptions {
+    JournalOptions {
+        segment_bytes: storage.segment.0,
+        journal_bytes: storage.journal.0,
+        ..JournalOptions::default()
+    }
+}
+
+fn store_options(storage: &StorageConfig) -> StoreOptions {
+    StoreOptions { checkpoint_bytes: storage.journal.0 / 2, ..StoreOptions::DEFAULTS }
+}
+
+/// Events of a queue manager, for its channel initiator and its log.
+pub(crate) fn events() -> (Events, mpsc::UnboundedReceiver<ferrymq_engine::Event>) {
+    mpsc::unbounded_channel()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sec_z8_no_queue_manager_name_leaves_the_data_directory() {
+        let check = |name: &str, expected: &str| {
+            let name = QueueManagerName::new(name).unwrap();
+            assert_eq!(directory(Path::new("d"), &name), Path::new("d/qmgrs").join(expected));
+        };
+        check("QM1", "QM1");
+        check("..", "%2E.");
+        check("../../x", "%2E.%2F..%2Fx");
+        check("A%2FB", "A%252FB");
+        check("a.b", "a.b");
+    }
+}

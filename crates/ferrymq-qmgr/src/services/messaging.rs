@@ -1,0 +1,359 @@
+//! `ferrymq.v1.Messaging`: put, get, browse, sessions.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use ferrymq_engine::{
+    Browse, Browsed, Context, Failure, Get, Got, MatchIds, Put, PutDone, Reply, Request as Ask,
+};
+use ferrymq_proto::{convert, v1};
+use ferrymq_transport::PeerInfo;
+use ferrymq_types::{
+    CorrelationId, MessageId, QueueManagerName, QueueName, ReasonCode, Timestamp, UnitOfWorkId,
+    UnitOfWorkOutcome,
+};
+use futures::Stream;
+use tonic::{Request, Response, Status, Streaming};
+
+use crate::handle::{Connection, QueueManagerHandle};
+use crate::node::Node;
+use crate::security::{self, Client};
+use crate::services::{session, status};
+
+/// A get that no client limits waits no longer than this: half a day.
+const WAIT_MAX: Duration = Duration::from_secs(12 * 3600);
+
+/// The service of one listener.
+#[derive(Debug, Clone)]
+pub(crate) struct MessagingService {
+    node: Arc<Node>,
+}
+
+impl MessagingService {
+    pub(crate) fn new(node: Arc<Node>) -> Self {
+        Self { node }
+    }
+
+    /// The queue manager that the caller means, and who the caller is.
+    fn open<T>(
+        &self,
+        request: &Request<T>,
+        queue_manager: &str,
+    ) -> Result<(QueueManagerHandle, Client), Status> {
+        let handle = self.node.queue_manager(queue_manager).map_err(|e| e.to_status())?;
+        let peer = request.extensions().get::<PeerInfo>();
+        let client = security::authorize_client(&handle, peer, request.metadata())
+            .map_err(|e| e.to_status())?;
+        Ok((handle, client))
+    }
+}
+
+/// What a connection to a queue manager is asked on behalf of a client.
+#[derive(Debug)]
+pub(crate) struct Caller {
+    pub(crate) connection: Connection,
+    pub(crate) client: Client,
+}
+
+impl Caller {
+    fn now(&self) -> Timestamp {
+        self.connection.queue_manager().clock().now()
+    }
+
+    /// The engine's request for a put.
+    pub(crate) fn put(
+        &self,
+        request: v1::PutRequest,
+        syncpoint: Option<UnitOfWorkId>,
+    ) -> Result<Ask, Failure> {
+        let queue = queue_name(&request.queue)?;
+        let message = request.message.ok_or_else(|| failed(ReasonCode::MD_ERROR, &queue))?;
+        let parsed = convert::put_descriptor(message.descriptor.unwrap_or_default(), self.now())
+            .map_err(|reason| failed(reason, &queue))?;
+        let mut descriptor = parsed.descriptor;
+        descriptor.user_identifier.clone_from(&self.client.user);
+        descriptor.put_application_name.clone_from(&self.client.application);
+        let object_queue_manager = match request.object_queue_manager.as_str() {
+            "" => None,
+            name => Some(
+                QueueManagerName::new(name)
+                    .map_err(|_| failed(ReasonCode::UNKNOWN_REMOTE_Q_MGR, &queue))?,
+            ),
+        };
+        let token = unit_of_work_id(&request.unit_of_work_id)?;
+        Ok(Ask::Put(Box::new(Put {
+            queue,
+            object_queue_manager,
+            descriptor,
+            priority: parsed.priority,
+            persistence: parsed.persistence,
+            header: Bytes::new(),
+            body: message.data,
+            context: Context::Default,
+            syncpoint,
+            token,
+        })))
+    }
+
+    /// The engine's request for a get. `deadline` is the call's, if it has one.
+    pub(crate) fn get(
+        &self,
+        request: &v1::GetRequest,
+        syncpoint: Option<UnitOfWorkId>,
+        deadline: Option<Duration>,
+    ) -> Result<Ask, Failure> {
+        let queue = queue_name(&request.queue)?;
+        let matching = matching(&request.message_id, &request.correlation_id)
+            .map_err(|reason| failed(reason, &queue))?;
+        let wait = Duration::from_millis(u64::from(request.wait_ms))
+            .min(deadline.unwrap_or(WAIT_MAX))
+            .min(WAIT_MAX);
+        Ok(Ask::Get(Get {
+            queue,
+            matching,
+            wait_until: (!wait.is_zero()).then(|| self.now().saturating_add(wait)),
+            length_max: (request.length_max != 0).then_some(request.length_max),
+            syncpoint,
+        }))
+    }
+
+    /// The response to a get.
+    pub(crate) fn got(
+        &self,
+        reply: Result<Reply, Failure>,
+    ) -> Result<v1::GetResponse, Failure> {
+        let result = match reply {
+            Ok(Reply::Got(Got { message, backout_count, .. })) => {
+                v1::get_response::Result::Message(v1::Message {
+                    descriptor: Some(convert::descriptor_to_wire(
+                        &message.descriptor,
+                        backout_count,
+                        self.now(),
+                    )),
+                    data: message.data(),
+                })
+            }
+            Ok(_) => return Err(unexpected()),
+            Err(Failure { reason: ReasonCode::NO_MSG_AVAILABLE, .. }) => {
+                v1::get_response::Result::None(v1::NoMessage {})
+            }
+            Err(failure) => return Err(failure),
+        };
+        Ok(v1::GetResponse { result: Some(result) })
+    }
+}
+
+/// The response to a put.
+pub(crate) fn put_response(reply: Reply) -> Result<v1::PutResponse, Failure> {
+    let Reply::Put(PutDone { message_id, correlation_id, resolved_queue, resolved_queue_manager }) =
+        reply
+    else {
+        return Err(unexpected());
+    };
+    Ok(v1::PutResponse {
+        message_id: Bytes::copy_from_slice(message_id.as_bytes()),
+        correlation_id: Bytes::copy_from_slice(correlation_id.as_bytes()),
+        resolved_queue,
+        resolved_queue_manager,
+        reason: 0,
+    })
+}
+
+/// The engine answered with another kind of reply than the request has: a fault of ours, told and not hidden.
+pub(crate) fn unexpected() -> Failure {
+    Failure { reason: ReasonCode::UNEXPECTED_ERROR, object: None }
+}
+
+fn failed(reason: ReasonCode, queue: &QueueName) -> Failure {
+    Failure { reason, object: Some(queue.to_string()) }
+}
+
+fn queue_name(text: &str) -> Result<QueueName, Failure> {
+    // A name that no queue can have is a queue that does not exist; what was sent is not repeated unless it is a name.
+    QueueName::new(text)
+        .map_err(|_| Failure { reason: ReasonCode::UNKNOWN_OBJECT_NAME, object: None })
+}
+
+/// A unit-of-work id of the wire: empty is none.
+pub(crate) fn unit_of_work_id(bytes: &[u8]) -> Result<Option<UnitOfWorkId>, Failure> {
+    convert::id(bytes, UnitOfWorkId::LENGTH, UnitOfWorkId::from_slice)
+        .map_err(|_| Failure { reason: ReasonCode::UOW_NOT_AVAILABLE, object: None })
+}
+
+fn matching(message_id: &[u8], correlation_id: &[u8]) -> Result<MatchIds, ReasonCode> {
+    let message_id = convert::id(message_id, MessageId::LENGTH, MessageId::from_slice)?;
+    let correlation_id =
+        convert::id(correlation_id, CorrelationId::LENGTH, CorrelationId::from_slice)?;
+    Ok(MatchIds {
+        message_id: message_id.filter(|id| !id.is_none()),
+        correlation_id: correlation_id.filter(|id| !id.is_none()),
+    })
+}
+
+/// The deadline that the client set, as `grpc-timeout`.
+fn deadline(metadata: &tonic::metadata::MetadataMap) -> Option<Duration> {
+    let text = metadata.get("grpc-timeout")?.to_str().ok()?;
+    let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    let n: u64 = digits.parse().ok()?;
+    let timeout = match unit {
+        "H" => Duration::from_secs(n.checked_mul(3600)?),
+        "M" => Duration::from_secs(n.checked_mul(60)?),
+        "S" => Duration::from_secs(n),
+        "m" => Duration::from_millis(n),
+        "u" => Duration::from_micros(n),
+        "n" => Duration::from_nanos(n),
+        _ => return None,
+    };
+    // Leave time for the answer.
+    Some(timeout.saturating_sub((timeout / 10).min(Duration::from_millis(200))))
+}
+
+type BrowseStream = Pin<Box<dyn Stream<Item = Result<v1::BrowseResponse, Status>> + Send>>;
+type SessionStream = Pin<Box<dyn Stream<Item = Result<v1::SessionResponse, Status>> + Send>>;
+
+#[tonic::async_trait]
+impl v1::messaging_server::Messaging for MessagingService {
+    type BrowseStream = BrowseStream;
+    type SessionStream = SessionStream;
+
+    async fn put(
+        &self,
+        request: Request<v1::PutRequest>,
+    ) -> Result<Response<v1::PutResponse>, Status> {
+        let (handle, client) = self.open(&request, &request.get_ref().queue_manager)?;
+        let caller = Caller { connection: handle.connect(), client };
+        let fail = |failure| *status(failure, handle.name());
+        let ask = caller.put(request.into_inner(), None).map_err(fail)?;
+        let reply = caller.connection.ask(ask).await.map_err(fail)?;
+        Ok(Response::new(put_response(reply).map_err(fail)?))
+    }
+
+    async fn get(
+        &self,
+        request: Request<v1::GetRequest>,
+    ) -> Result<Response<v1::GetResponse>, Status> {
+        let (handle, client) = self.open(&request, &request.get_ref().queue_manager)?;
+        let caller = Caller { connection: handle.connect(), client };
+        let fail = |failure| *status(failure, handle.name());
+        let deadline = deadline(request.metadata());
+        let ask = caller.get(request.get_ref(), None, deadline).map_err(fail)?;
+        let reply = caller.connection.ask(ask).await;
+        Ok(Response::new(caller.got(reply).map_err(fail)?))
+    }
+
+    async fn browse(
+        &self,
+        request: Request<v1::BrowseRequest>,
+    ) -> Result<Response<Self::BrowseStream>, Status> {
+        let (handle, _client) = self.open(&request, &request.get_ref().queue_manager)?;
+        let request = request.into_inner();
+        let fail = |failure| *status(failure, handle.name());
+        let queue = queue_name(&request.queue).map_err(fail)?;
+        let matching = matching(&request.message_id, &request.correlation_id)
+            .map_err(|reason| fail(failed(reason, &queue)))?;
+        let state = BrowseState {
+            connection: handle.connect(),
+            step: Browse { queue, matching, after: None },
+            left: if request.limit == 0 { u32::MAX } else { request.limit },
+        };
+        let stream = futures::stream::try_unfold(state, BrowseState::next);
+        Ok(Response::new(Box::pin(stream)))
+    }
+
+    async fn session(
+        &self,
+        request: Request<Streaming<v1::SessionRequest>>,
+    ) -> Result<Response<Self::SessionStream>, Status> {
+        let queue_manager = request
+            .metadata()
+            .get("ferrymq-queue-manager")
+            .and_then(|v| v.to_str().ok())
+            .unwrap_or_default()
+            .to_owned();
+        let (handle, client) = self.open(&request, &queue_manager)?;
+        let caller = Caller { connection: handle.connect(), client };
+        let stream = session::run(caller, request.into_inner(), self.node.tasks());
+        Ok(Response::new(Box::pin(stream)))
+    }
+
+    async fn get_unit_of_work(
+        &self,
+        request: Request<v1::GetUnitOfWorkRequest>,
+    ) -> Result<Response<v1::GetUnitOfWorkResponse>, Status> {
+        let (handle, _client) = self.open(&request, &request.get_ref().queue_manager)?;
+        let fail = |failure| *status(failure, handle.name());
+        let none = Failure { reason: ReasonCode::UOW_NOT_AVAILABLE, object: None };
+        let id = unit_of_work_id(&request.get_ref().unit_of_work_id)
+            .and_then(|id| id.ok_or(none))
+            .map_err(fail)?;
+        let reply = handle.connect().ask(Ask::GetUnitOfWork { id }).await.map_err(fail)?;
+        let Reply::UnitOfWork(row) = reply else { return Err(fail(unexpected())) };
+        let state = match row.as_ref().map(|row| row.outcome) {
+            Some(UnitOfWorkOutcome::Committed) => v1::UnitOfWorkState::Committed,
+            Some(UnitOfWorkOutcome::BackedOut) => v1::UnitOfWorkState::BackedOut,
+            None => v1::UnitOfWorkState::Unknown,
+        };
+        let message_id = row
+            .and_then(|row| row.message_id)
+            .map(|id| Bytes::copy_from_slice(id.as_bytes()))
+            .unwrap_or_default();
+        Ok(Response::new(v1::GetUnitOfWorkResponse { state: state.into(), message_id }))
+    }
+}
+
+struct BrowseState {
+    connection: Connection,
+    step: Browse,
+    left: u32,
+}
+
+impl BrowseState {
+    async fn next(mut self) -> Result<Option<(v1::BrowseResponse, Self)>, Status> {
+        let Some(left) = self.left.checked_sub(1) else { return Ok(None) };
+        self.left = left;
+        let handle = self.connection.queue_manager();
+        match self.connection.ask(Ask::Browse(self.step.clone())).await {
+            Ok(Reply::Browsed(Browsed { message, backout_count, cursor })) => {
+                let now = handle.clock().now();
+                let response = v1::BrowseResponse {
+                    message: Some(v1::Message {
+                        descriptor: Some(convert::descriptor_to_wire(
+                            &message.descriptor,
+                            backout_count,
+                            now,
+                        )),
+                        data: message.data(),
+                    }),
+                    position: cursor.sequence.get(),
+                };
+                self.step.after = Some(cursor);
+                Ok(Some((response, self)))
+            }
+            Ok(_) => Err(*status(unexpected(), handle.name())),
+            Err(Failure { reason: ReasonCode::NO_MSG_AVAILABLE, .. }) => Ok(None),
+            Err(failure) => Err(*status(failure, handle.name())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deadline_of_any_unit_caps_the_wait() {
+        let check = |text: &'static str, expected: Option<u64>| {
+            let mut metadata = tonic::metadata::MetadataMap::new();
+            metadata.insert("grpc-timeout", text.parse().unwrap());
+            assert_eq!(deadline(&metadata).map(|d| d.as_millis()), expected.map(u128::from), "{text}");
+        };
+        check("1S", Some(900));
+        check("60S", Some(59_800));
+        check("500m", Some(450));
+        check("x", None);
+        check("99999999999999999999S", None);
+        check("9999999999999999999H", None);
+    }
+}
