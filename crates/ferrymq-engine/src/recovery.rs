@@ -31,6 +31,12 @@ impl EngineBuilder {
         }
     }
 
+    /// The run and the position to go on from, for a store that knows them only after it has given its rows.
+    pub fn resume(&mut self, epoch: Epoch, position: Position) {
+        self.engine.epoch = epoch;
+        self.engine.position = position;
+    }
+
     /// Sets limits other than the default ones.
     pub fn limits(&mut self, limits: Limits) {
         self.engine.limits = limits;

@@ -7,8 +7,11 @@ use serde_json::Value;
 use super::Shown;
 use super::cluster::Cluster;
 
-/// Title and what shows it.
-pub(crate) const POINTS: [(&str, fn(&mut Cluster) -> Shown); 6] = [
+/// A title, and what shows it.
+type Point = (&'static str, fn(&mut Cluster) -> Shown);
+
+/// What the demo shows, in order.
+pub(crate) const POINTS: [Point; 6] = [
     (
         "A definition made on one node appears on another",
         definition,
