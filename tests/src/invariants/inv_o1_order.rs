@@ -1,0 +1,24 @@
+//! O1: messages of one putter to one queue with the same priority and persistence, put one after another or in one unit of work,
+//! are first delivered in put order.
+
+use crate::invariants::{Check, violated};
+use crate::oracle::{Oracle, Uid};
+
+pub(crate) fn delivered(oracle: &mut Oracle, uid: Uid) -> Check {
+    let put = oracle.put(uid);
+    if put.delivered {
+        return Ok(());
+    }
+    let path = (put.putter, put.target, put.priority, put.is_persistent(), put.unit);
+    // Identities rise in the order of the puts.
+    if let Some(last) = oracle.order.get(&path)
+        && *last > uid
+    {
+        return violated(
+            "inv_o1_order",
+            format!("{} comes after {}", put.name(), oracle.put(*last).name()),
+        );
+    }
+    oracle.order.insert(path, uid);
+    Ok(())
+}
