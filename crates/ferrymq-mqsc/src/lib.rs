@@ -1,1 +1,37 @@
-//! See ARCHITECTURE.md.
+//! MQSC: text to object commands and back, and what DISPLAY shows.
+//!
+//! A script goes through [`ScriptReader`] line by line; each command through [`parse`]; a change of definitions through
+//! [`Statement::action`] to the definitions; a DISPLAY through [`display`]; every answer becomes an [`Answer`], and a
+//! [`Report`] puts them in the shape of `runmqsc`.
+//!
+//! **Invariant:** this crate knows no messages, no I/O and no clock, and changes nothing. Any text is read in time linear in its
+//! length, without recursion.
+#![warn(
+    clippy::wildcard_enum_match_arm,
+    clippy::match_wildcard_for_single_variants,
+    clippy::arithmetic_side_effects
+)]
+
+mod display;
+mod display_table;
+mod error;
+mod lex;
+mod parse;
+mod report;
+mod script;
+mod statement;
+mod status;
+#[cfg(test)]
+mod tests;
+mod words;
+
+pub use display::{DisplayedObject, display};
+pub use error::SyntaxError;
+pub use parse::parse;
+pub use report::{Answer, Report};
+pub use script::{COMMAND_LENGTH_MAX, FedLine, LINE_LENGTH_MAX, ScriptError, ScriptReader};
+pub use statement::{
+    Display, DisplayNoun, Filter, FilterValue, Operator, Pattern, Requested, Statement, StopMode,
+    StopStatus,
+};
+pub use status::{ChannelState, ChannelStatus, QueueStatus, RuntimeStatus};
