@@ -39,7 +39,7 @@ pub enum ListenerSecurity {
     PlainLoopback,
 }
 
-/// What a listener has seen. Counters only grow; all but `open` count from the start of the listener.
+/// What a listener has seen since its start. Counters only grow.
 #[derive(Debug, Default)]
 pub struct ListenerStats {
     accepted: AtomicU64,
@@ -199,7 +199,7 @@ impl Listener {
     /// Serves `router` (made by [`server_builder`](crate::server_builder)) until `shutdown` is cancelled; then refuses new connections, asks the
     /// peers to finish, and ends what is still open after the grace period. Long streams should watch the same token and end by themselves.
     ///
-    /// Dropping the future ends accepting at once; connections that are open go on until they are cut or closed.
+    /// Dropping the future ends accepting and every open connection at once.
     ///
     /// # Errors
     /// What tonic reports.
@@ -211,6 +211,7 @@ impl Listener {
         let Self { socket, shared, .. } = self;
         let (ready, incoming) = mpsc::channel(READY_MAX);
         let cut = shared.cut.clone();
+        let _cut_at_the_end = cut.clone().drop_guard();
         let grace = shared.limits.shutdown_grace;
         // Also when tonic ends early, accepting ends with it.
         let stop = shutdown.child_token();
