@@ -1,1 +1,22 @@
-//! Tests of the engine, by rule.
+//! Tests of the engine, by rule. The harness performs the effects against rows in memory and can crash between write sets.
+#![allow(
+    clippy::arithmetic_side_effects,
+    reason = "small numbers of tests; an overflow fails the test"
+)]
+
+mod harness;
+mod rows;
+
+mod account;
+mod admin;
+mod backout;
+mod browse;
+mod definitions;
+mod durability;
+mod expiry;
+mod get;
+mod put;
+mod random;
+mod receiver;
+mod sender;
+mod unit_of_work;

@@ -1,0 +1,564 @@
+//! A queue manager on the bench: requests in, effects performed, crashes on demand.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use ferrymq_objects::{
+    AliasQueue, Channel, ChannelBase, DeliverySequence, Enabled, LocalQueue, MessageSpeed,
+    NonPersistentClass, Queue, QueueBase, QueueManager, QueueManagerAttributes, RemoteQueue,
+    SenderChannel, TriggerType, Usage, UseDlq,
+};
+use ferrymq_types::{
+    ChannelName, CorrelationId, Epoch, MessageDescriptor, MessageId, ObjectId, Persistence,
+    Position, Priority, QueueManagerId, QueueManagerName, QueueName, ReasonCode, Sequence,
+    Timestamp, UnitOfWorkId, WriteSet,
+};
+
+use super::rows::Rows;
+use crate::queue::State;
+use crate::{
+    Browse, Browsed, ConnectionId, Context, Effect, Engine, Event, Failure, FetchId, Fetched, Get,
+    Got, Input, Limits, MatchIds, Put, PutDone, Reply, Request, RequestId,
+};
+
+pub(super) const C1: ConnectionId = ConnectionId(1);
+pub(super) const C2: ConnectionId = ConnectionId(2);
+
+pub(super) fn queue_name(text: &str) -> QueueName {
+    QueueName::new(text).unwrap()
+}
+
+pub(super) fn qmgr_name(text: &str) -> QueueManagerName {
+    QueueManagerName::new(text).unwrap()
+}
+
+pub(super) fn channel_name(text: &str) -> ChannelName {
+    ChannelName::new(text).unwrap()
+}
+
+pub(super) fn unit(n: u8) -> UnitOfWorkId {
+    UnitOfWorkId::new([n; 16])
+}
+
+fn base(id: u64, name: &str) -> QueueBase {
+    QueueBase {
+        id: ObjectId::new(id),
+        name: queue_name(name),
+        description: String::new(),
+        put: Enabled::Yes,
+        default_priority: Priority::default(),
+        default_persistence: Persistence::NonPersistent,
+        altered: Timestamp::ZERO,
+    }
+}
+
+pub(super) fn local(id: u64, name: &str) -> LocalQueue {
+    LocalQueue {
+        base: base(id, name),
+        get: Enabled::Yes,
+        max_depth: 5000,
+        max_message_length: 4_194_304,
+        delivery_sequence: DeliverySequence::Priority,
+        usage: Usage::Normal,
+        trigger: false,
+        trigger_type: TriggerType::First,
+        trigger_data: String::new(),
+        initiation_queue: None,
+        backout_threshold: 0,
+        backout_requeue_name: None,
+        non_persistent_class: NonPersistentClass::Normal,
+        share: true,
+        created: Timestamp::ZERO,
+    }
+}
+
+pub(super) fn alias(id: u64, name: &str, target: &str) -> AliasQueue {
+    AliasQueue {
+        base: base(id, name),
+        get: Enabled::Yes,
+        target: Some(queue_name(target)),
+    }
+}
+
+fn remote(id: u64, name: &str) -> RemoteQueue {
+    RemoteQueue {
+        base: base(id, name),
+        remote_name: Some(queue_name("THERE")),
+        remote_queue_manager: Some(qmgr_name("QM2")),
+        transmission_queue: Some(queue_name("XQ")),
+    }
+}
+
+pub(super) fn sender_channel(id: u64) -> SenderChannel {
+    SenderChannel {
+        base: ChannelBase {
+            id: ObjectId::new(id),
+            name: channel_name("QM1.TO.QM2"),
+            description: String::new(),
+            ssl_cipher: String::new(),
+            ssl_peer_name: String::new(),
+            max_message_length: 4_194_304,
+            heartbeat_interval: 300,
+            altered: Timestamp::ZERO,
+        },
+        connection_name: "localhost(1414)".to_owned(),
+        transmission_queue: queue_name("XQ"),
+        batch_size: 50,
+        batch_interval: Duration::ZERO,
+        batch_data_limit: 5000,
+        disconnect_interval: Duration::ZERO,
+        short_retry_count: 10,
+        short_retry_interval: Duration::from_secs(60),
+        long_retry_count: 10,
+        long_retry_interval: Duration::from_secs(60),
+        non_persistent_message_speed: MessageSpeed::Fast,
+        use_dead_letter_queue: UseDlq::Yes,
+        sequence_wrap: 999_999_999,
+    }
+}
+
+/// Definitions: `A`, `B` (threshold 2, backout queue `BO`), `BO`, `FIFO`, `DLQ`, `XQ` to `QM2`, alias `AL` of `A`, remote `R`.
+pub(super) fn definitions() -> QueueManager {
+    let mut b = local(2, "B");
+    b.backout_threshold = 2;
+    b.backout_requeue_name = Some(queue_name("BO"));
+    let mut fifo = local(4, "FIFO");
+    fifo.delivery_sequence = DeliverySequence::Fifo;
+    let mut xq = local(6, "XQ");
+    xq.usage = Usage::Transmission;
+    xq.trigger = true;
+    xq.trigger_data = "QM1.TO.QM2".to_owned();
+    let queues = [
+        Queue::Local(local(1, "A")),
+        Queue::Local(b),
+        Queue::Local(local(3, "BO")),
+        Queue::Local(fifo),
+        Queue::Local(local(5, "DLQ")),
+        Queue::Local(xq),
+        Queue::Alias(alias(7, "AL", "A")),
+        Queue::Remote(remote(8, "R")),
+    ];
+    QueueManager {
+        attributes: QueueManagerAttributes {
+            name: qmgr_name("QM1"),
+            id: QueueManagerId::new([1; 16]),
+            description: String::new(),
+            dead_letter_queue_name: Some(queue_name("DLQ")),
+            default_transmission_queue: None,
+            max_message_length: 4_194_304,
+            max_uncommitted_messages: 10_000,
+            max_handles: 256,
+            created: Timestamp::ZERO,
+            altered: Timestamp::ZERO,
+        },
+        queues: queues
+            .into_iter()
+            .map(|q| (q.base().name.clone(), q))
+            .collect(),
+        channels: BTreeMap::from([(
+            channel_name("QM1.TO.QM2"),
+            Channel::Sender(sender_channel(100)),
+        )]),
+        node: 1,
+    }
+}
+
+/// A put of a persistent message.
+pub(super) fn put(queue: &str, body: &str) -> Put {
+    Put {
+        queue: queue_name(queue),
+        object_queue_manager: None,
+        descriptor: MessageDescriptor::default(),
+        priority: None,
+        persistence: Some(Persistence::Persistent),
+        header: Bytes::new(),
+        body: Bytes::copy_from_slice(body.as_bytes()),
+        context: Context::Default,
+        syncpoint: None,
+        token: None,
+    }
+}
+
+/// A put of a non-persistent message.
+pub(super) fn put_np(queue: &str, body: &str) -> Put {
+    Put {
+        persistence: Some(Persistence::NonPersistent),
+        ..put(queue, body)
+    }
+}
+
+pub(super) fn get(queue: &str) -> Get {
+    Get {
+        queue: queue_name(queue),
+        matching: MatchIds::default(),
+        wait_until: None,
+        length_max: None,
+        syncpoint: None,
+    }
+}
+
+pub(super) struct World {
+    pub(super) engine: Engine,
+    pub(super) qmgr: Arc<QueueManager>,
+    pub(super) limits: Limits,
+    pub(super) now: Timestamp,
+    pub(super) rows: Rows,
+    pub(super) journal: Vec<WriteSet>,
+    pub(super) replies: BTreeMap<RequestId, (Position, Result<Reply, Failure>)>,
+    /// Requests in the order of their answers.
+    pub(super) answered: Vec<RequestId>,
+    pub(super) events: Vec<(Position, Event)>,
+    /// Reads that are asked for and not answered.
+    pub(super) fetches: VecDeque<(FetchId, ObjectId, Sequence)>,
+    /// Whether reads are answered at once.
+    pub(super) reads: bool,
+    pub(super) damaged: BTreeSet<(ObjectId, Sequence)>,
+    pub(super) next_request: u64,
+    epoch: Epoch,
+}
+
+impl World {
+    pub(super) fn new() -> Self {
+        Self::with(definitions(), Limits::default())
+    }
+
+    pub(super) fn with(qmgr: QueueManager, limits: Limits) -> Self {
+        let (qmgr, rows) = (Arc::new(qmgr), Rows::default());
+        let now = Timestamp::from_millis(1_000_000_000);
+        let epoch = Epoch::new(1);
+        let mut effects = Vec::new();
+        let engine = rows.recover(Arc::clone(&qmgr), epoch, now, limits, &mut effects);
+        assert!(effects.is_empty());
+        Self {
+            engine,
+            qmgr,
+            limits,
+            now,
+            rows,
+            journal: Vec::new(),
+            replies: BTreeMap::new(),
+            answered: Vec::new(),
+            events: Vec::new(),
+            fetches: VecDeque::new(),
+            reads: true,
+            damaged: BTreeSet::new(),
+            next_request: 1,
+            epoch,
+        }
+    }
+
+    /// A world in which persistent messages are never kept in memory.
+    pub(super) fn without_cache() -> Self {
+        let limits = Limits {
+            cache_bytes_max: 0,
+            ..Limits::default()
+        };
+        Self::with(definitions(), limits)
+    }
+
+    pub(super) fn input(&mut self, input: Input) {
+        let mut effects = Vec::new();
+        self.engine.step(self.now, input, &mut effects);
+        self.perform(effects);
+        while self.reads && !self.fetches.is_empty() {
+            self.read();
+        }
+    }
+
+    fn perform(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            match effect {
+                Effect::Write(set) => {
+                    self.rows.apply(&set);
+                    self.journal.push(set);
+                }
+                Effect::Reply { id, after, reply } => {
+                    assert!(after <= self.rows.position, "a reply waits for what is written");
+                    let before = self.replies.insert(id, (after, reply));
+                    assert!(before.is_none(), "{id:?} is answered once");
+                    self.answered.push(id);
+                }
+                Effect::Fetch {
+                    fetch,
+                    queue,
+                    sequence,
+                } => self.fetches.push_back((fetch, queue, sequence)),
+                Effect::Report { after, event } => self.events.push((after, event)),
+            }
+        }
+        self.check();
+    }
+
+    /// Answers the oldest read.
+    pub(super) fn read(&mut self) {
+        let (fetch, queue, sequence) = self.fetches.pop_front().expect("a read is asked for");
+        let row = self.rows.messages.get(&(queue, sequence)).cloned();
+        let result = match row {
+            Some(row) if !self.damaged.contains(&(queue, sequence)) => {
+                let body = self.rows.bodies[&row.body].clone();
+                Fetched::Message(Box::new(row), body)
+            }
+            Some(_) | None => Fetched::Damaged("segment 1 at 4096: checksum".to_owned()),
+        };
+        let mut effects = Vec::new();
+        let input = Input::Fetched { fetch, result };
+        self.engine.step(self.now, input, &mut effects);
+        self.perform(effects);
+    }
+
+    /// Asks, from any connection. The answer may come later.
+    pub(super) fn ask(&mut self, connection: ConnectionId, request: Request) -> RequestId {
+        let id = RequestId(self.next_request);
+        self.next_request += 1;
+        self.input(Input::Request {
+            id,
+            connection,
+            request,
+        });
+        id
+    }
+
+    /// Asks, and has the answer and what it waits for.
+    pub(super) fn answer(
+        &mut self,
+        connection: ConnectionId,
+        request: Request,
+    ) -> (Position, Result<Reply, Failure>) {
+        let id = self.ask(connection, request);
+        self.replies.get(&id).cloned().expect("an answer")
+    }
+
+    pub(super) fn done(&mut self, connection: ConnectionId, request: Request) -> Position {
+        match self.answer(connection, request) {
+            (after, Ok(Reply::Done)) => after,
+            (_, other) => panic!("{other:?}"),
+        }
+    }
+
+    /// The reason why a request is refused.
+    pub(super) fn refusal(&mut self, connection: ConnectionId, request: Request) -> ReasonCode {
+        match self.answer(connection, request) {
+            (_, Err(failure)) => failure.reason,
+            (_, Ok(reply)) => panic!("{reply:?}"),
+        }
+    }
+
+    pub(super) fn put(&mut self, put: Put) -> (Position, PutDone) {
+        match self.answer(C1, Request::Put(Box::new(put))) {
+            (after, Ok(Reply::Put(done))) => (after, done),
+            (_, other) => panic!("{other:?}"),
+        }
+    }
+
+    pub(super) fn put_refused(&mut self, put: Put) -> ReasonCode {
+        self.refusal(C1, Request::Put(Box::new(put)))
+    }
+
+    pub(super) fn begin(&mut self, connection: ConnectionId, id: UnitOfWorkId) {
+        self.done(connection, Request::Begin { id });
+    }
+
+    pub(super) fn commit(&mut self, connection: ConnectionId, id: UnitOfWorkId) -> Position {
+        self.done(connection, Request::Commit { id })
+    }
+
+    pub(super) fn back_out(&mut self, connection: ConnectionId, id: UnitOfWorkId) -> Position {
+        self.done(connection, Request::BackOut { id })
+    }
+
+    pub(super) fn got(&self, id: RequestId) -> Option<(Position, Got)> {
+        match self.replies.get(&id)? {
+            (after, Ok(Reply::Got(got))) => Some((*after, got.clone())),
+            _ => None,
+        }
+    }
+
+    pub(super) fn get(&mut self, get: Get) -> (Position, Got) {
+        let id = self.ask(C1, Request::Get(get));
+        self.got(id)
+            .unwrap_or_else(|| panic!("{:?}", self.replies.get(&id)))
+    }
+
+    pub(super) fn get_text(&mut self, queue: &str) -> String {
+        let (_, got) = self.get(get(queue));
+        String::from_utf8(got.message.body.to_vec()).unwrap()
+    }
+
+    pub(super) fn get_in(&mut self, queue: &str, unit: UnitOfWorkId) -> (Position, Got) {
+        self.get(Get {
+            syncpoint: Some(unit),
+            ..get(queue)
+        })
+    }
+
+    /// What a get without wait is refused with, and what that waits for.
+    pub(super) fn get_refused(&mut self, get: Get) -> (Position, ReasonCode) {
+        match self.answer(C2, Request::Get(get)) {
+            (after, Err(failure)) => (after, failure.reason),
+            (_, Ok(reply)) => panic!("{reply:?}"),
+        }
+    }
+
+    pub(super) fn is_empty(&mut self, queue: &str) -> bool {
+        let (_, reason) = self.get_refused(get(queue));
+        assert_eq!(reason, ReasonCode::NO_MSG_AVAILABLE);
+        true
+    }
+
+    /// Browses from the start to the end.
+    pub(super) fn browse(&mut self, queue: &str) -> Vec<Browsed> {
+        let mut all = Vec::new();
+        let mut after = None;
+        loop {
+            let browse = Browse {
+                queue: queue_name(queue),
+                matching: MatchIds::default(),
+                after,
+            };
+            match self.answer(C2, Request::Browse(browse)) {
+                (_, Ok(Reply::Browsed(browsed))) => {
+                    after = Some(browsed.cursor);
+                    all.push(browsed);
+                }
+                (_, Err(failure)) => {
+                    assert_eq!(failure.reason, ReasonCode::NO_MSG_AVAILABLE);
+                    return all;
+                }
+                (_, Ok(other)) => panic!("{other:?}"),
+            }
+        }
+    }
+
+    pub(super) fn browse_texts(&mut self, queue: &str) -> Vec<String> {
+        self.browse(queue)
+            .iter()
+            .map(|b| String::from_utf8(b.message.body.to_vec()).unwrap())
+            .collect()
+    }
+
+    pub(super) fn depth(&self, queue: &str) -> u64 {
+        self.engine.depth(&queue_name(queue)).unwrap()
+    }
+
+    pub(super) fn disconnect(&mut self, connection: ConnectionId) {
+        self.input(Input::Disconnected { connection });
+    }
+
+    /// Lets time pass, with a tick at the end.
+    pub(super) fn pass(&mut self, duration: Duration) {
+        self.now = self.now.saturating_add(duration);
+        self.input(Input::Ticked);
+    }
+
+    pub(super) fn until(&self, duration: Duration) -> Option<Timestamp> {
+        Some(self.now.saturating_add(duration))
+    }
+
+    /// Changes the definitions.
+    pub(super) fn alter(&mut self, change: impl FnOnce(&mut QueueManager)) {
+        let mut qmgr = (*self.qmgr).clone();
+        change(&mut qmgr);
+        self.qmgr = Arc::new(qmgr);
+        self.input(Input::DefinitionsChanged(Arc::clone(&self.qmgr)));
+    }
+
+    pub(super) fn alter_local(&mut self, queue: &str, change: impl FnOnce(&mut LocalQueue)) {
+        self.alter(|qmgr| match qmgr.queues.get_mut(&queue_name(queue)) {
+            Some(Queue::Local(local)) => change(local),
+            other => panic!("{other:?}"),
+        });
+    }
+
+    /// The power fails: what is durable is what was written up to `position`.
+    pub(super) fn crash_at(&mut self, position: Position) {
+        let kept = usize::try_from(position.get()).unwrap();
+        self.journal.truncate(kept);
+        let mut rows = Rows::default();
+        for set in &self.journal {
+            rows.apply(set);
+        }
+        self.rows = rows;
+        self.epoch = self.epoch.next();
+        self.fetches.clear();
+        self.replies.clear();
+        self.answered.clear();
+        self.events.clear();
+        let mut effects = Vec::new();
+        let qmgr = Arc::clone(&self.qmgr);
+        self.engine = self
+            .rows
+            .recover(qmgr, self.epoch, self.now, self.limits, &mut effects);
+        self.perform(effects);
+    }
+
+    /// The power fails with everything written.
+    pub(super) fn crash(&mut self) {
+        self.crash_at(self.rows.position);
+    }
+
+    pub(super) fn has_event(&self, fits: impl Fn(&Event) -> bool) -> bool {
+        self.events.iter().any(|(_, event)| fits(event))
+    }
+
+    /// What must hold between steps: the indexes and accounts agree with the messages.
+    pub(super) fn check(&self) {
+        let e = &self.engine;
+        let (mut non_persistent, mut cached, mut available) = (0, 0, 0);
+        for (id, q) in &e.queues {
+            let mut uncommitted = 0;
+            let mut shown = 0;
+            for (sequence, entry) in &q.entries {
+                let memory = entry
+                    .memory
+                    .as_ref()
+                    .map(|m| crate::messages::memory_bytes(m));
+                match entry.state {
+                    State::Uncommitted | State::Locked => uncommitted += 1,
+                    State::Available => {
+                        shown += 1;
+                        if entry.expires_at.is_some() && !q.keeps_expired {
+                            available += 1;
+                        }
+                    }
+                    State::Poison => assert!(q.poison.contains_key(sequence)),
+                    State::Fetching | State::Channel | State::Damaged => {}
+                }
+                if !entry.is_persistent() {
+                    non_persistent += memory.expect("non-persistent ones are in memory");
+                } else if let Some((queue, bytes)) = e.cache.get(sequence) {
+                    assert_eq!((queue, Some(*bytes)), (id, memory));
+                    cached += bytes;
+                } else {
+                    assert!(memory.is_none() || entry.state == State::Uncommitted);
+                }
+                let written = self.rows.messages.contains_key(&(*id, *sequence));
+                assert_eq!(
+                    written,
+                    entry.is_persistent() && entry.state != State::Uncommitted,
+                    "inv_c8: memory and rows agree on {id}/{sequence}"
+                );
+            }
+            assert_eq!(q.uncommitted, uncommitted);
+            assert_eq!(q.available_len(), shown);
+        }
+        let rows = self.rows.messages.keys();
+        for (queue, sequence) in rows {
+            assert!(e.entry(*queue, *sequence).is_some(), "a row without entry");
+        }
+        assert_eq!(e.non_persistent_bytes, non_persistent);
+        assert_eq!(e.cache_bytes, cached);
+        assert_eq!(e.cache.values().map(|(_, b)| b).sum::<u64>(), cached);
+        assert_eq!(e.expiry.len(), available);
+        assert!(e.woken.is_empty());
+    }
+}
+
+pub(super) fn correlation(n: u8) -> CorrelationId {
+    CorrelationId::new([n; 24])
+}
+
+pub(super) fn message_id(n: u8) -> MessageId {
+    MessageId::new([n; 24])
+}
