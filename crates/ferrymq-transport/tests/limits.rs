@@ -244,7 +244,7 @@ async fn targets_are_tried_in_order_and_the_most_telling_failure_is_reported() {
     let connection = connect(&targets, Some(&tls), LONG).await.unwrap();
     assert_eq!(connection.server().target, server.target());
 
-    let error = connect(&[gone.clone()], Some(&tls), LONG)
+    let error = connect(std::slice::from_ref(&gone), Some(&tls), LONG)
         .await
         .unwrap_err();
     assert!(
