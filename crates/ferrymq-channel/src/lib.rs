@@ -26,6 +26,9 @@ mod sender;
 mod status;
 pub mod undelivered;
 
+#[cfg(test)]
+mod tests;
+
 pub use config::{
     Address, ConnectionNameError, DEFAULT_PORT, DeadLetterSetting, ReceiverConfig, SenderConfig,
     parse_connection_name,

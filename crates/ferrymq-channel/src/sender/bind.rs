@@ -69,6 +69,7 @@ impl SenderMca {
             Ok(_) => self.unexpected_answer(now, "open the transmission queue", effects),
             Err(failure) => {
                 self.queue_manager_refused("open the transmission queue", failure, effects);
+                self.phase = Phase::Resting; // There is nothing to close.
                 self.fail(now, None, effects);
             }
         }

@@ -109,8 +109,7 @@ impl SenderMca {
             let request = Request::CloseSender {
                 channel: self.config.channel.base.name.clone(),
             };
-            let purpose = Purpose::Unwaited("close the transmission queue");
-            self.ask(purpose, request, effects);
+            self.ask(Purpose::Close, request, effects);
         }
         self.forget(effects);
         if self.stop.is_some() {

@@ -22,7 +22,7 @@ pub enum SenderInput {
     },
     /// A message waits on its transmission queue and no channel has the queue open.
     Triggered,
-    /// The definition changed; the next start, or the next try, uses this one.
+    /// The definition changed; the next start, or the next try, uses this one. `DEADQ` counts at once.
     DefinitionChanged(Box<SenderConfig>),
     /// The connection that [`SenderEffect::Connect`] asked for is there, and its server is who it must be (`SSLPEER`).
     Connected {

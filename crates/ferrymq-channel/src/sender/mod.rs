@@ -15,8 +15,8 @@ mod undeliverable;
 use core::time::Duration;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use ferrymq_engine::{Reply, Request, SenderState, Transmission};
-use ferrymq_types::{QueueManagerId, QueueManagerName, Timestamp, UnitOfWorkId};
+use ferrymq_engine::{Failure, Reply, Request, SenderState, Transmission};
+use ferrymq_types::{QueueManagerId, QueueManagerName, ReasonCode, Timestamp, UnitOfWorkId};
 
 use crate::generator::Generator;
 use crate::{
@@ -63,6 +63,8 @@ enum Purpose {
     SettleBatch,
     Dispose(Slot),
     CloseInOrder,
+    /// After a conversation that failed; nothing waits for the answer.
+    Close,
     /// Nothing waits for the answer; a failure is reported under this name.
     Unwaited(&'static str),
 }
@@ -198,7 +200,11 @@ impl SenderMca {
                     self.begin(effects);
                 }
             }
-            SenderInput::DefinitionChanged(config) => self.next_config = Some(config),
+            SenderInput::DefinitionChanged(config) => {
+                // The dead-letter queue is the queue manager's, not the channel's: it counts at once.
+                self.config.dead_letter.clone_from(&config.dead_letter);
+                self.next_config = Some(config);
+            }
             SenderInput::Connected { peer } => self.connected(now, peer, effects),
             SenderInput::ConnectFailed { text, refused } => {
                 if let Phase::Connecting(index) = self.phase {
@@ -264,11 +270,26 @@ impl SenderMca {
         if self.main == Some(ask) {
             self.main = None;
         }
-        if let Purpose::Unwaited(what) = purpose {
-            if let Err(failure) = result {
-                self.queue_manager_refused(what, failure, effects);
+        match (purpose, &result) {
+            (Purpose::Unwaited(what), Err(failure)) => {
+                self.queue_manager_refused(what, failure.clone(), effects);
+                return;
             }
-            return;
+            (Purpose::Close, Err(failure)) => {
+                self.close_refused(failure, effects);
+                return;
+            }
+            (Purpose::Unwaited(_) | Purpose::Close, Ok(_)) => return,
+            (
+                Purpose::Open
+                | Purpose::SettleBind
+                | Purpose::Get
+                | Purpose::Prepare
+                | Purpose::SettleBatch
+                | Purpose::Dispose(_)
+                | Purpose::CloseInOrder,
+                _,
+            ) => {}
         }
         if conversation != self.conversation || self.phase == Phase::Resting {
             if let (Purpose::Get, Ok(Reply::Transmissions(late))) = (purpose, result) {
@@ -286,12 +307,12 @@ impl SenderMca {
             Purpose::Dispose(slot) => self.disposal_answered(now, slot, result, effects),
             Purpose::CloseInOrder => {
                 if let Err(failure) = result {
-                    self.queue_manager_refused("close the transmission queue", failure, effects);
+                    self.close_refused(&failure, effects);
                 }
                 self.phase = Phase::Ending { closed: true };
                 self.proceed(now, effects);
             }
-            Purpose::Unwaited(_) => {}
+            Purpose::Close | Purpose::Unwaited(_) => {}
         }
     }
 
@@ -364,10 +385,18 @@ impl SenderMca {
         self.main = Some(self.ask(purpose, request, effects));
     }
 
+    /// A channel that has nothing open, or whose hold went to a newer instance, has nothing to close.
+    fn close_refused(&mut self, failure: &Failure, effects: &mut Effects) {
+        let nothing_held = [ReasonCode::HOBJ_ERROR, ReasonCode::CHANNEL_SUPERSEDED];
+        if !nothing_held.contains(&failure.reason) {
+            self.queue_manager_refused("close the transmission queue", failure.clone(), effects);
+        }
+    }
+
     fn queue_manager_refused(
         &mut self,
         what: &'static str,
-        failure: ferrymq_engine::Failure,
+        failure: Failure,
         effects: &mut Effects,
     ) {
         let event = Event::QueueManagerRefused {

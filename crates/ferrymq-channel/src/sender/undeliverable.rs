@@ -1,7 +1,7 @@
 //! A message that this end cannot send, or that the partner refused: dead-letter it here, discard it, or back the batch out.
 
 use ferrymq_engine::{Failure, Put, Reply, Request, Transmission};
-use ferrymq_types::{AccountReason, Message, MessageId, QueueName, ReasonCode, Timestamp};
+use ferrymq_types::{Message, MessageId, QueueName, ReasonCode, Timestamp};
 
 use super::batch::take_header_off;
 use super::{Effects, Purpose, SenderMca};
@@ -42,8 +42,6 @@ pub(super) struct Disposal {
     kind: MessageKind,
     /// The message as it would have arrived; as it is on the transmission queue if its header is not valid.
     message: Message,
-    remote_queue: String,
-    remote_queue_manager: String,
     reason: ReasonCode,
     report_reason: ReasonCode,
     discard_after_report: bool,
@@ -99,15 +97,10 @@ impl SenderMca {
         } else {
             MessageKind::in_batch(transmission.message.descriptor.persistence)
         };
-        let (message, remote_queue, remote_queue_manager) =
-            match take_header_off(&transmission.message, now) {
-                Ok(o) => (o.message, o.remote_queue, o.remote_queue_manager),
-                Err(_) => (
-                    (*transmission.message).clone(),
-                    self.config.channel.transmission_queue.as_str().to_owned(),
-                    self.config.queue_manager.as_str().to_owned(),
-                ),
-            };
+        let message = match take_header_off(&transmission.message, now) {
+            Ok(outgoing) => outgoing.message,
+            Err(_) => (*transmission.message).clone(),
+        };
         let message_id = message.descriptor.message_id;
         let disposal = Disposal {
             place,
@@ -116,8 +109,6 @@ impl SenderMca {
             number,
             kind,
             message,
-            remote_queue,
-            remote_queue_manager,
             reason,
             report_reason: ReasonCode::NONE,
             discard_after_report: false,
@@ -204,34 +195,21 @@ impl SenderMca {
         }
     }
 
-    /// Moves the message to the dead-letter queue here. A fast one left the transmission queue when it was got, so it is put.
+    /// Moves the message to the dead-letter queue here; the queue manager still knows a fast one that it handed out last.
     fn dead_letter(&mut self, now: Timestamp, slot: Slot, report: bool, effects: &mut Effects) {
-        let queue = self.config.dead_letter.queue().cloned();
+        let usable = self.config.dead_letter.queue().is_some();
         let channel = self.config.channel.base.name.clone();
         let Some(d) = self.disposal(slot) else { return };
-        let Some(queue) = queue else {
+        if !usable {
             let place = d.place;
             self.decide(now, slot, place, DeadLetterQueue::Blank, effects);
             return;
-        };
+        }
         d.step = Step::DeadLetter { report };
-        let request = if d.transmission.fast {
-            Request::Put(Box::new(report::dead_letter(
-                &d.message,
-                &queue,
-                d.reason,
-                &d.remote_queue,
-                &d.remote_queue_manager,
-                &channel,
-                now,
-                None,
-            )))
-        } else {
-            Request::SenderDeadLetter {
-                channel,
-                sequence: d.transmission.sequence,
-                reason: d.reason,
-            }
+        let request = Request::SenderDeadLetter {
+            channel,
+            sequence: d.transmission.sequence,
+            reason: d.reason,
         };
         self.ask(Purpose::Dispose(slot), request, effects);
     }
@@ -246,7 +224,7 @@ impl SenderMca {
         let Some(d) = self.disposal(slot) else { return };
         let (step, place) = (d.step, d.place);
         match (step, result) {
-            (Step::DeadLetter { report }, Ok(Reply::Done | Reply::Put(_))) => {
+            (Step::DeadLetter { report }, Ok(Reply::Done)) => {
                 self.dead_lettered(now, slot, report, effects);
             }
             (Step::Report, Ok(Reply::Put(_))) => self.report_done(now, slot, effects),
@@ -422,24 +400,12 @@ impl SenderMca {
 
     fn discard(&mut self, slot: Slot, effects: &mut Effects) {
         let channel = self.config.channel.base.name.clone();
-        let from = self.config.channel.transmission_queue.clone();
         let Some(d) = self.disposal(slot) else { return };
         d.step = Step::Discard;
-        let request = if d.transmission.fast {
-            // It is gone from the transmission queue: only the account is missing.
-            Request::ReceiverDiscard {
-                channel,
-                message_id: d.message_id(),
-                queue: from,
-                reason: AccountReason::Discarded(d.reason),
-                syncpoint: None,
-            }
-        } else {
-            Request::SenderDiscard {
-                channel,
-                sequence: d.transmission.sequence,
-                reason: d.reason,
-            }
+        let request = Request::SenderDiscard {
+            channel,
+            sequence: d.transmission.sequence,
+            reason: d.reason,
         };
         self.ask(Purpose::Dispose(slot), request, effects);
     }
