@@ -1,5 +1,6 @@
 //! Getting: find, lock, read, verify, remove.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ferrymq_objects::Enabled;
@@ -7,7 +8,7 @@ use ferrymq_types::{
     Change, Message, MessageRow, ObjectId, Position, QueueName, ReasonCode, Sequence, Timestamp,
 };
 
-use crate::engine::Step;
+use crate::engine::{Step, Woken};
 use crate::limits::DELIVERY_NOTE_DELAY;
 use crate::messages::{DELETE_BYTES, row_of};
 use crate::pending::Pending;
@@ -330,7 +331,8 @@ impl Engine {
 
     /// Journals the deliveries that last.
     pub(crate) fn write_notes(&mut self, step: &mut Step<'_>) {
-        let mut changes = Vec::new();
+        // By place: a message that was locked twice in a moment has two notes.
+        let mut counts = BTreeMap::new();
         while let Some((due, queue, sequence)) = self.notes.front().copied() {
             if due > step.now {
                 break;
@@ -340,21 +342,19 @@ impl Engine {
                 && entry.state == State::Locked
                 && entry.journaled_count <= entry.backout_count
             {
-                changes.push((queue, sequence, entry.backout_count.saturating_add(1)));
+                counts.insert((queue, sequence), entry.backout_count.saturating_add(1));
             }
         }
-        let position = self.write_any(
-            step,
-            changes
-                .iter()
-                .map(|&(queue, sequence, count)| Change::SetDeliveryCount {
-                    queue,
-                    sequence,
-                    count,
-                })
-                .collect(),
-        );
-        for (queue, sequence, count) in changes {
+        let changes = counts
+            .iter()
+            .map(|(&(queue, sequence), &count)| Change::SetDeliveryCount {
+                queue,
+                sequence,
+                count,
+            })
+            .collect();
+        let position = self.write_any(step, changes);
+        for ((queue, sequence), count) in counts {
             self.counted(queue, sequence, count, position);
         }
     }
@@ -362,27 +362,36 @@ impl Engine {
     /// Serves who waits for the messages that became available in this step, then starts channels whose trigger is due.
     pub(crate) fn serve(&mut self, step: &mut Step<'_>) {
         while let Some(woken) = self.woken.pop_front() {
-            let (queue, key) = (woken.queue, woken.key);
             let mut last = None;
-            loop {
-                let Some(q) = self.queues.get(&queue) else {
-                    break;
-                };
-                let Some(entry) = q.entries.get(&key.sequence) else {
-                    break;
-                };
-                if entry.state != State::Available {
-                    break;
-                }
-                let Some((arrival, id)) = q.waiters.next(entry, last) else {
-                    self.serve_channel(step, woken);
-                    break;
-                };
+            while let Some((arrival, id)) = self.next_waiter(woken, last) {
                 last = Some(arrival);
                 if let Some(Pending::Get(p)) = self.resume(id) {
                     self.run_get(step, id, p);
                 }
             }
+            if self.is_available(woken) {
+                self.serve_channel(step, woken);
+            }
+        }
+    }
+
+    fn is_available(&self, woken: Woken) -> bool {
+        self.entry(woken.queue, woken.key.sequence)
+            .is_some_and(|e| e.state == State::Available)
+    }
+
+    /// The next get, in order of arrival, that waits for a message like this one; none if it is not available any more.
+    fn next_waiter(&self, woken: Woken, last: Option<u64>) -> Option<(u64, RequestId)> {
+        let q = self.queues.get(&woken.queue)?;
+        let entry = q.entries.get(&woken.key.sequence)?;
+        match entry.state {
+            State::Available => q.waiters.next(entry, last),
+            State::Uncommitted
+            | State::Locked
+            | State::Fetching
+            | State::Channel
+            | State::Damaged
+            | State::Poison => None,
         }
     }
 }

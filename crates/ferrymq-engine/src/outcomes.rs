@@ -77,13 +77,14 @@ impl Outcomes {
 }
 
 impl Engine {
-    /// Keeps an outcome. It has a row if the write set that it depends on was written for it.
-    pub(crate) fn remember_outcome(&mut self, row: UnitOfWorkRow, position: Position) {
-        let written = match row.outcome {
-            ferrymq_types::UnitOfWorkOutcome::Committed => position > Position::ZERO,
-            // Nothing is kept of what had no effect: an id that is not known was not committed.
-            ferrymq_types::UnitOfWorkOutcome::BackedOut => false,
-        };
+    /// Keeps an outcome; `written` says whether the journal has a row for it. Of what had no effect it has none: an id that
+    /// is not known was not committed.
+    pub(crate) fn remember_outcome(
+        &mut self,
+        row: UnitOfWorkRow,
+        position: Position,
+        written: bool,
+    ) {
         self.outcomes.insert(row, position, written);
         while self.outcomes.len() > self.limits.outcomes_max {
             self.outcomes.forget_first();

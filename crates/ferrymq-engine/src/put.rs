@@ -296,7 +296,7 @@ impl Engine {
         self.insert(queue, sequence, entry);
         let position = self.write_any(step, changes);
         if let Some(row) = outcome {
-            self.remember_outcome(row, position);
+            self.remember_outcome(row, position, position > Position::ZERO);
         }
         if let Some(q) = self.queue(queue) {
             q.last_put = Some(step.now);

@@ -222,11 +222,12 @@ impl Engine {
             changes.push(Change::SetUnitOfWork(row.clone()));
         }
         let position = self.write_any(step, changes);
-        if let Some(row) = outcome {
-            self.remember_outcome(row, position);
-        }
+        let mut after = position;
         for locked in &unit.gets {
-            self.remove(locked.queue, locked.sequence);
+            // A commit that writes nothing still says that these messages were there (rule U7).
+            if let Some(entry) = self.remove(locked.queue, locked.sequence) {
+                after = after.max(entry.position);
+            }
             if let Some(q) = self.queue(locked.queue) {
                 q.changed(position);
             }
@@ -238,7 +239,10 @@ impl Engine {
             self.show(queue, sequence, position);
         }
         self.account_written(step, entries, position);
-        position
+        if let Some(row) = outcome {
+            self.remember_outcome(row, after, position > Position::ZERO);
+        }
+        after
     }
 
     pub(crate) fn back_out(
@@ -323,6 +327,7 @@ impl Engine {
                 message_id: None,
             },
             after,
+            false,
         );
         after
     }

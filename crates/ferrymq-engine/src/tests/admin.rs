@@ -43,7 +43,10 @@ fn statistics_count_what_is_there_and_who_uses_it() {
     });
     let s = statistics(&mut w, "A");
     assert_eq!((s.depth, s.uncommitted), (3, 1));
-    assert_eq!((s.oldest, s.last_put, s.last_get), (Some(first), Some(w.now), None));
+    assert_eq!(
+        (s.oldest, s.last_put, s.last_get),
+        (Some(first), Some(w.now), None)
+    );
     assert_eq!((s.input_handles, s.output_handles), (0, 1));
     w.get_in("A", unit(1));
     let wait = Get {
@@ -71,7 +74,10 @@ fn clear_removes_everything_with_an_account_unless_somebody_uses_the_queue() {
     assert!(matches!(reply, Ok(Reply::Cleared(2))));
     assert_eq!(after, w.rows.position);
     let entry = w.rows.account.values().next().unwrap();
-    assert_eq!((entry.reason, entry.who.as_str()), (AccountReason::Cleared, "operator"));
+    assert_eq!(
+        (entry.reason, entry.who.as_str()),
+        (AccountReason::Cleared, "operator")
+    );
     assert_eq!(w.rows.account.len(), 1);
     w.crash();
     assert_eq!(w.depth("A"), 0);
@@ -141,7 +147,10 @@ fn a_dump_comes_in_pages_and_changes_nothing() {
     }
     assert_eq!(all.len(), 10);
     assert_eq!(all.iter().filter(|i| i.held).count(), 1);
-    assert!(all.windows(2).all(|p| (p[0].queue.0, p[0].sequence) < (p[1].queue.0, p[1].sequence)));
+    assert!(
+        all.windows(2)
+            .all(|p| (p[0].queue.0, p[0].sequence) < (p[1].queue.0, p[1].sequence))
+    );
     assert_eq!(w.rows, before);
 }
 

@@ -59,7 +59,10 @@ fn inv_b2_non_persistent_poison_moves_too() {
     w.put(put_np("B", "np"));
     fail(&mut w, "B", 2, 1);
     assert_eq!(w.browse_texts("BO"), ["np"]);
-    assert!(w.rows.account.is_empty(), "its entry is in memory, as it is");
+    assert!(
+        w.rows.account.is_empty(),
+        "its entry is in memory, as it is"
+    );
 }
 
 #[test]

@@ -24,7 +24,11 @@ fn step(w: &mut World, after: Option<Cursor>) -> Result<(String, Cursor), Reason
 #[test]
 fn a_browse_goes_on_behind_its_cursor_and_never_back() {
     for cached in [true, false] {
-        let mut w = if cached { World::new() } else { World::without_cache() };
+        let mut w = if cached {
+            World::new()
+        } else {
+            World::without_cache()
+        };
         w.put(put("A", "1"));
         w.put(put("A", "2"));
         let (text, cursor) = step(&mut w, None).unwrap();

@@ -167,7 +167,9 @@ fn a_trigger_is_due_for_the_first_message_for_every_one_or_when_it_can_be_got() 
     assert_eq!(w.events[0].0, position, "u7: it waits for the commit");
     w.put(put("R", "x"));
     assert_eq!(triggers(&w), 1);
-    w.alter_local("XQ", |q| q.trigger_type = ferrymq_objects::TriggerType::Every);
+    w.alter_local("XQ", |q| {
+        q.trigger_type = ferrymq_objects::TriggerType::Every
+    });
     w.put(put("R", "x"));
     assert_eq!(triggers(&w), 2);
     w.alter_local("XQ", |q| q.get = Enabled::No);

@@ -5,9 +5,7 @@ use std::time::Duration;
 use ferrymq_objects::{Enabled, Queue};
 use ferrymq_types::{Position, Priority, ReasonCode};
 
-use super::harness::{
-    C1, C2, World, correlation, get, message_id, put, put_np, queue_name, unit,
-};
+use super::harness::{C1, C2, World, correlation, get, message_id, put, put_np, queue_name, unit};
 use crate::{Event, Get, Input, MatchIds, Put, Request};
 
 fn with_priority(queue: &str, body: &str, priority: u8) -> Put {
@@ -36,9 +34,16 @@ fn matching(queue: &str, message: Option<u8>, corr: Option<u8>) -> Get {
 
 #[test]
 fn inv_o1_o2_messages_come_by_priority_and_in_put_order_or_first_in_first_out() {
-    for (queue, expected) in [("A", "high1 high2 low1 low2"), ("FIFO", "low1 high1 low2 high2")] {
+    for (queue, expected) in [
+        ("A", "high1 high2 low1 low2"),
+        ("FIFO", "low1 high1 low2 high2"),
+    ] {
         for cached in [true, false] {
-            let mut w = if cached { World::new() } else { World::without_cache() };
+            let mut w = if cached {
+                World::new()
+            } else {
+                World::without_cache()
+            };
             w.put(with_priority(queue, "low1", 1));
             w.put(with_priority(queue, "high1", 5));
             w.put(Put {
@@ -68,7 +73,11 @@ fn inv_o5_order_holds_over_a_restart() {
 #[test]
 fn gets_by_id_find_their_message_in_memory_and_in_the_store() {
     for cached in [true, false] {
-        let mut w = if cached { World::new() } else { World::without_cache() };
+        let mut w = if cached {
+            World::new()
+        } else {
+            World::without_cache()
+        };
         w.put(with_ids("A", "1", 1, 7));
         w.put(with_ids("A", "2", 2, 8));
         w.put(with_ids("A", "3", 2, 7));
@@ -115,7 +124,11 @@ fn inhibited_gets_are_2016_also_through_an_alias_and_end_waits() {
 #[test]
 fn a_message_longer_than_the_buffer_stays() {
     for cached in [true, false] {
-        let mut w = if cached { World::new() } else { World::without_cache() };
+        let mut w = if cached {
+            World::new()
+        } else {
+            World::without_cache()
+        };
         w.put(put("A", "12345"));
         let short = Get {
             length_max: Some(4),
@@ -185,7 +198,7 @@ fn waits_take_only_what_they_want() {
     let by_both = w.ask(C1, wait_for(&w, Some(2), Some(8)));
     let by_message = w.ask(C1, wait_for(&w, Some(2), None));
     w.put(with_ids("A", "1", 1, 9));
-    assert!(w.replies.get(&by_correlation).is_none());
+    assert!(!w.replies.contains_key(&by_correlation));
     w.put(with_ids("A", "2", 2, 9));
     assert_eq!(&w.got(by_message).unwrap().1.message.body[..], b"2");
     w.put(with_ids("A", "3", 3, 7));
@@ -204,14 +217,14 @@ fn waits_are_woken_by_commits_and_backouts() {
         ..put("A", "x")
     });
     let waiting = w.ask(C2, wait(&w, "A", 10));
-    assert!(w.replies.get(&waiting).is_none());
+    assert!(!w.replies.contains_key(&waiting));
     w.commit(C1, unit(1));
     assert!(w.got(waiting).is_some());
     w.put(put("A", "y"));
     w.begin(C1, unit(2));
     w.get_in("A", unit(2));
     let waiting = w.ask(C2, wait(&w, "A", 10));
-    assert!(w.replies.get(&waiting).is_none());
+    assert!(!w.replies.contains_key(&waiting));
     w.back_out(C1, unit(2));
     assert_eq!(w.got(waiting).unwrap().1.backout_count, 1);
 }

@@ -275,7 +275,10 @@ impl World {
                     self.journal.push(set);
                 }
                 Effect::Reply { id, after, reply } => {
-                    assert!(after <= self.rows.position, "a reply waits for what is written");
+                    assert!(
+                        after <= self.rows.position,
+                        "a reply waits for what is written"
+                    );
                     let before = self.replies.insert(id, (after, reply));
                     assert!(before.is_none(), "{id:?} is answered once");
                     self.answered.push(id);

@@ -76,7 +76,10 @@ fn lengths_beyond_the_queue_are_2030_and_beyond_the_queue_manager_2031() {
     let mut w = World::new();
     w.alter_local("A", |q| q.max_message_length = 4);
     w.alter(|qmgr| qmgr.attributes.max_message_length = 6);
-    assert_eq!(w.put_refused(put("A", "12345")), ReasonCode::MSG_TOO_BIG_FOR_Q);
+    assert_eq!(
+        w.put_refused(put("A", "12345")),
+        ReasonCode::MSG_TOO_BIG_FOR_Q
+    );
     assert_eq!(
         w.put_refused(put("FIFO", "1234567")),
         ReasonCode::MSG_TOO_BIG_FOR_Q_MGR
@@ -90,7 +93,10 @@ fn lengths_beyond_the_queue_are_2030_and_beyond_the_queue_manager_2031() {
     // On a transmission queue the header counts for the queue.
     w.alter_local("XQ", |q| q.max_message_length = 430);
     w.put(put("R", "12"));
-    assert_eq!(w.put_refused(put("R", "123")), ReasonCode::MSG_TOO_BIG_FOR_Q);
+    assert_eq!(
+        w.put_refused(put("R", "123")),
+        ReasonCode::MSG_TOO_BIG_FOR_Q
+    );
 }
 
 #[test]
@@ -183,7 +189,10 @@ fn puts_are_refused_with_2192_while_the_journal_is_full_and_gets_go_on() {
     w.input(Input::SpaceChanged {
         puts_allowed: false,
     });
-    assert_eq!(w.put_refused(put("A", "x")), ReasonCode::STORAGE_MEDIUM_FULL);
+    assert_eq!(
+        w.put_refused(put("A", "x")),
+        ReasonCode::STORAGE_MEDIUM_FULL
+    );
     assert_eq!(w.get_text("A"), "old");
     w.input(Input::SpaceChanged { puts_allowed: true });
     w.put(put("A", "x"));
@@ -269,7 +278,10 @@ fn context_and_ids_are_set_only_where_the_putter_may_not() {
     own.descriptor.correlation_id = correlation(8);
     own.descriptor.put_time = Timestamp::from_millis(5);
     let (_, done) = w.put(own.clone());
-    assert_eq!((done.message_id, done.correlation_id), (message_id(9), correlation(8)));
+    assert_eq!(
+        (done.message_id, done.correlation_id),
+        (message_id(9), correlation(8))
+    );
     let (_, got) = w.get(get("A"));
     assert_eq!(got.message.descriptor.put_time, w.now);
     own.context = Context::SetAll;
@@ -358,20 +370,14 @@ fn tokens_and_units_of_work_do_not_share_ids() {
         token: Some(unit(n)),
         ..put("A", "x")
     };
-    assert_eq!(
-        w.put_refused(with_token(1)),
-        ReasonCode::UOW_NOT_AVAILABLE
-    );
+    assert_eq!(w.put_refused(with_token(1)), ReasonCode::UOW_NOT_AVAILABLE);
     w.put(with_token(2));
     let begin = Request::Begin { id: unit(2) };
     assert_eq!(w.refusal(C2, begin), ReasonCode::UOW_NOT_AVAILABLE);
     let commit = Request::Commit { id: unit(2) };
     assert_eq!(w.refusal(C2, commit), ReasonCode::UOW_NOT_AVAILABLE);
     w.commit(C1, unit(1));
-    assert_eq!(
-        w.put_refused(with_token(1)),
-        ReasonCode::UOW_NOT_AVAILABLE
-    );
+    assert_eq!(w.put_refused(with_token(1)), ReasonCode::UOW_NOT_AVAILABLE);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use ferrymq_types::{
 use super::harness::{World, definitions, get, put};
 use crate::{ConnectionId, Get, Got, Limits, Put, Reply, Request, RequestId};
 
-const SEEDS: u64 = 300;
+const SEEDS: u64 = 120;
 const STEPS: u64 = 150;
 const QUEUES: [&str; 3] = ["A", "B", "FIFO"];
 
@@ -111,7 +111,11 @@ fn index_of(got: &Got) -> usize {
     let text = std::str::from_utf8(&got.message.body).unwrap();
     let index: usize = text.trim_end_matches('.').parse().unwrap();
     let id = got.message.descriptor.message_id;
-    assert_eq!(id.as_bytes()[..8], (index as u64 + 1).to_be_bytes(), "inv_c6");
+    assert_eq!(
+        id.as_bytes()[..8],
+        (index as u64 + 1).to_be_bytes(),
+        "inv_c6"
+    );
     index
 }
 
@@ -207,10 +211,7 @@ impl Oracle {
         let index = self.known.len();
         let priority = u8::try_from(self.chance.below(3)).unwrap();
         let persistent = !self.chance.one_in(4);
-        let unit = self
-            .chance
-            .one_in(2)
-            .then(|| self.open_unit(connection));
+        let unit = self.chance.one_in(2).then(|| self.open_unit(connection));
         let mut p = Put {
             priority: Priority::new(priority),
             syncpoint: unit.map(unit_id),
@@ -418,8 +419,7 @@ impl Oracle {
             }
         }
         self.asked.clear();
-        let units: Vec<(u64, UnitState)> =
-            self.units.iter().map(|(n, u)| (*n, u.state)).collect();
+        let units: Vec<(u64, UnitState)> = self.units.iter().map(|(n, u)| (*n, u.state)).collect();
         for (n, state) in units {
             match state {
                 UnitState::Open => self.backed_out(n, false),
@@ -468,15 +468,18 @@ impl Oracle {
         let mut left: BTreeMap<usize, usize> = BTreeMap::new();
         for queue in ["A", "B", "BO", "FIFO"] {
             let mut last = None;
-            while let (_, Ok(Reply::Got(got))) = self
-                .w
-                .answer(ConnectionId(1), Request::Get(get(queue)))
+            while let (_, Ok(Reply::Got(got))) =
+                self.w.answer(ConnectionId(1), Request::Get(get(queue)))
             {
                 let index = index_of(&got);
                 *left.entry(index).or_default() += 1;
                 let known = &self.known[index];
                 if known.queue == queue {
-                    let rank = if queue == "FIFO" { 0 } else { 9 - known.priority };
+                    let rank = if queue == "FIFO" {
+                        0
+                    } else {
+                        9 - known.priority
+                    };
                     assert!(last < Some((rank, index)), "inv_o1, inv_o2: {index}");
                     last = Some((rank, index));
                 } else {
@@ -497,7 +500,10 @@ impl Oracle {
             let left = left.get(&index).copied().unwrap_or_default();
             let expired = expired.get(&index).copied().unwrap_or_default();
             let places = taken + left + expired;
-            assert!(places <= 1, "inv_c1: {index} is in {places} places: {known:?}");
+            assert!(
+                places <= 1,
+                "inv_c1: {index} is in {places} places: {known:?}"
+            );
             if known.state == PutState::Void {
                 assert_eq!(places, 0, "inv_c2: {index}: {known:?}");
             }

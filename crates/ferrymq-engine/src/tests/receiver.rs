@@ -54,7 +54,10 @@ fn inv_h3_a_batch_and_its_number_are_one_write_set() {
     assert_eq!(after, before.next());
     let journal = w.journal.clone();
     w.crash_at(before);
-    assert_eq!((w.depth("A"), open(&mut w, NEW, 1).row.last_committed), (0, 0));
+    assert_eq!(
+        (w.depth("A"), open(&mut w, NEW, 1).row.last_committed),
+        (0, 0)
+    );
     w.journal = journal;
     w.crash_at(after);
     let state = open(&mut w, NEW, 1);
@@ -76,7 +79,12 @@ fn u5_a_batch_commits_only_behind_the_last_one() {
     w.done(OLD, commit(1, 1, 1));
     assert_eq!(w.browse_texts("A"), ["one"]);
     for (first, last) in [(1, 1), (3, 3), (2, 1)] {
-        batch(&mut w, OLD, 10 + u8::try_from(first * 3 + last).unwrap(), "x");
+        batch(
+            &mut w,
+            OLD,
+            10 + u8::try_from(first * 3 + last).unwrap(),
+            "x",
+        );
         let n = 10 + u8::try_from(first * 3 + last).unwrap();
         assert_eq!(
             w.refusal(OLD, commit(n, first, last)),
@@ -149,18 +157,12 @@ fn u6_a_generation_starts_at_0_and_an_older_one_is_refused_for_ever() {
     open(&mut w, OLD, 3);
     batch(&mut w, OLD, 1, "one");
     w.done(OLD, commit(1, 1, 1));
-    assert_eq!(
-        w.refusal(NEW, bind(2)),
-        ReasonCode::CHANNEL_SEQUENCE_ERROR
-    );
+    assert_eq!(w.refusal(NEW, bind(2)), ReasonCode::CHANNEL_SEQUENCE_ERROR);
     let (after, reply) = w.answer(NEW, bind(4));
     assert!(matches!(reply, Ok(Reply::Receiver(s)) if s.row.last_committed == 0));
     assert_eq!(after, w.rows.position, "u7: the bind shows what is durable");
     w.crash();
-    assert_eq!(
-        w.refusal(NEW, bind(3)),
-        ReasonCode::CHANNEL_SEQUENCE_ERROR
-    );
+    assert_eq!(w.refusal(NEW, bind(3)), ReasonCode::CHANNEL_SEQUENCE_ERROR);
 }
 
 #[test]

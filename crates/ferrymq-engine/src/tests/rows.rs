@@ -78,7 +78,10 @@ impl Rows {
             }
             Change::DeleteMessage { queue, sequence } => {
                 let gone = self.messages.remove(&(queue, sequence));
-                assert!(gone.is_some() || !first, "no message {queue}/{sequence} to delete");
+                assert!(
+                    gone.is_some() || !first,
+                    "no message {queue}/{sequence} to delete"
+                );
                 self.counts.remove(&(queue, sequence));
             }
             Change::SetDeliveryCount {
@@ -87,7 +90,10 @@ impl Rows {
                 count,
             } => {
                 let before = self.counts.insert((queue, sequence), count);
-                assert!(!first || before.is_none_or(|b| b < count), "inv_b1: counts rise");
+                assert!(
+                    !first || before.is_none_or(|b| b < count),
+                    "inv_b1: counts rise"
+                );
             }
             Change::SetBody { id, body } => {
                 let before = self.bodies.insert(id, body);

@@ -267,10 +267,17 @@ fn u5_a_confirmation_settles_every_batch_up_to_it_in_one_write_set() {
     let before = w.rows.position;
     let state = settled(&mut w, settle(1, 3, 2, false));
     assert_eq!(w.rows.position, before.next());
-    assert_eq!((state.row.last_confirmed, state.row.last_batch), (3, unit(2)));
+    assert_eq!(
+        (state.row.last_confirmed, state.row.last_batch),
+        (3, unit(2))
+    );
     assert_eq!(w.browse_texts("XQ"), ["4", "5"]);
     w.crash_at(before);
-    assert_eq!(w.depth("XQ"), 5, "inv_h2: nothing leaves before that is durable");
+    assert_eq!(
+        w.depth("XQ"),
+        5,
+        "inv_h2: nothing leaves before that is durable"
+    );
 }
 
 #[test]
@@ -293,7 +300,11 @@ fn u6_numbers_that_do_not_fit_are_refused_and_change_nothing() {
     let mut w = two_batches();
     settled(&mut w, settle(1, 3, 2, false));
     let before = w.rows.clone();
-    for request in [settle(1, 2, 1, true), settle(1, 0, 0, true), settle(1, 3, 9, true)] {
+    for request in [
+        settle(1, 2, 1, true),
+        settle(1, 0, 0, true),
+        settle(1, 3, 9, true),
+    ] {
         assert_eq!(
             w.refusal(MCA, request),
             ReasonCode::CHANNEL_SEQUENCE_ERROR,
@@ -308,10 +319,7 @@ fn u6_numbers_that_do_not_fit_are_refused_and_change_nothing() {
         partner: (qmgr_name("QM2"), QueueManagerId::new([3; 16])),
         release: true,
     };
-    assert_eq!(
-        w.refusal(MCA, stranger),
-        ReasonCode::CHANNEL_SEQUENCE_ERROR
-    );
+    assert_eq!(w.refusal(MCA, stranger), ReasonCode::CHANNEL_SEQUENCE_ERROR);
     assert_eq!(w.rows, before);
     settled(&mut w, settle(1, 3, 2, true));
     assert_eq!(w.rows, before, "what is known already is not written again");
@@ -350,7 +358,12 @@ fn batches_are_prepared_with_the_numbers_that_follow() {
     }
     open(&mut w, MCA);
     take(&mut w, 1, 2);
-    for bad in [prepare(1, 2, 3), prepare(1, 0, 1), prepare(1, 1, 1), prepare(1, 1, 0)] {
+    for bad in [
+        prepare(1, 2, 3),
+        prepare(1, 0, 1),
+        prepare(1, 1, 1),
+        prepare(1, 1, 0),
+    ] {
         assert_eq!(w.refusal(MCA, bad), ReasonCode::CHANNEL_SEQUENCE_ERROR);
     }
     assert_eq!(
@@ -390,7 +403,10 @@ fn inv_h5_a_newer_instance_takes_the_channel_over() {
     let close = Request::CloseSender {
         channel: channel_name("QM1.TO.QM2"),
     };
-    assert_eq!(w.refusal(MCA, close.clone()), ReasonCode::CHANNEL_SUPERSEDED);
+    assert_eq!(
+        w.refusal(MCA, close.clone()),
+        ReasonCode::CHANNEL_SUPERSEDED
+    );
     w.done(NEWER, close.clone());
     assert_eq!(w.refusal(NEWER, close), ReasonCode::HOBJ_ERROR);
     assert!(w.is_empty("XQ"), "u4: prepared stays locked");
@@ -449,7 +465,11 @@ fn check_dead(w: &mut World, body: &[u8]) {
 #[test]
 fn a_message_that_cannot_be_sent_is_dead_lettered_and_its_batch_goes_on_without_it() {
     for cached in [true, false] {
-        let mut w = if cached { World::new() } else { World::without_cache() };
+        let mut w = if cached {
+            World::new()
+        } else {
+            World::without_cache()
+        };
         for n in 1..=3 {
             let mut p = put("R", &n.to_string());
             p.descriptor.format = "MQSTR".into();
@@ -518,7 +538,10 @@ fn inv_d6_where_the_dead_letter_queue_cannot_take_it_the_message_stays() {
     open(&mut w, MCA);
     let all = take(&mut w, 1, 1);
     w.alter_local("DLQ", |q| q.max_depth = 0);
-    assert_eq!(w.refusal(MCA, dead_letter(all[0].sequence)), ReasonCode::Q_FULL);
+    assert_eq!(
+        w.refusal(MCA, dead_letter(all[0].sequence)),
+        ReasonCode::Q_FULL
+    );
     w.alter(|qmgr| qmgr.attributes.dead_letter_queue_name = None);
     assert_eq!(
         w.refusal(MCA, dead_letter(all[0].sequence)),
