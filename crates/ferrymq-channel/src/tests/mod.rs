@@ -19,6 +19,7 @@ mod retry;
 mod status;
 mod stop;
 mod undelivered;
+mod with_engine;
 
 use core::time::Duration;
 use std::sync::Arc;
