@@ -1,0 +1,356 @@
+//! Commands, answers and rows of definitions in protobuf.
+//!
+//! What cannot be read is refused, never guessed: a node that skipped a command would differ from the others.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use prost::Message as _;
+
+use ferrymq_objects::{
+    Action, Applied, AttributeValue, Attributes, Channel, Command, CommandError, Definitions,
+    DeleteKind, ObjectKind, Queue, QueueManager, QueueManagerAttributes, Remembered, RequestId,
+};
+use ferrymq_proto::storage::FormatError;
+use ferrymq_proto::storage_v1 as pb;
+use ferrymq_types::{QueueManagerId, QueueManagerName, Timestamp};
+
+/// What `DELETE CHANNEL` without a type says as its kind.
+const ANY_CHANNEL: &str = "CHANNEL";
+
+fn value(field: &'static str, value: impl ToString) -> FormatError {
+    FormatError::Value {
+        field,
+        value: value.to_string(),
+    }
+}
+
+/// Encodes a command.
+pub(crate) fn encode_command(command: &Command) -> Bytes {
+    use pb::definition_proposal::Action as Pb;
+
+    let action = match &command.action {
+        Action::CreateQueueManager { id, node } => Pb::CreateQueueManager(pb::CreateQueueManager {
+            id: Bytes::copy_from_slice(id.as_bytes()),
+            node: *node,
+        }),
+        Action::AlterQueueManager { attributes } => Pb::AlterQueueManager(pb::AlterQueueManager {
+            attributes: attributes_to_proto(attributes),
+        }),
+        Action::Define {
+            kind,
+            name,
+            attributes,
+            like,
+            replace,
+        } => Pb::Define(pb::DefineObject {
+            kind: kind.type_word().to_owned(),
+            name: name.clone(),
+            like: like.clone(),
+            replace: *replace,
+            attributes: attributes_to_proto(attributes),
+        }),
+        Action::Alter {
+            kind,
+            name,
+            attributes,
+        } => Pb::Alter(pb::AlterObject {
+            kind: kind.type_word().to_owned(),
+            name: name.clone(),
+            attributes: attributes_to_proto(attributes),
+        }),
+        Action::Delete { kind, name } => Pb::Delete(pb::DeleteObject {
+            kind: match kind {
+                DeleteKind::Kind(kind) => kind.type_word(),
+                DeleteKind::Channel => ANY_CHANNEL,
+            }
+            .to_owned(),
+            name: name.clone(),
+        }),
+    };
+    let proposal = pb::DefinitionProposal {
+        version: command.version,
+        request_id: Bytes::copy_from_slice(&command.request),
+        queue_manager: command.queue_manager.to_string(),
+        time_ms: command.time.as_millis(),
+        action: Some(action),
+    };
+    Bytes::from(proposal.encode_to_vec())
+}
+
+/// Decodes a command.
+///
+/// # Errors
+/// [`FormatError`]: not a command, or one of a version that this release does not know.
+pub(crate) fn decode_command(bytes: &Bytes) -> Result<Command, FormatError> {
+    use pb::definition_proposal::Action as Pb;
+
+    let proposal = pb::DefinitionProposal::decode(bytes.clone())?;
+    if proposal.version != Command::VERSION {
+        return Err(value("version", proposal.version));
+    }
+    let action = match proposal.action.ok_or(FormatError::Missing("action"))? {
+        Pb::CreateQueueManager(create) => Action::CreateQueueManager {
+            id: QueueManagerId::from_slice(&create.id)
+                .filter(|_| create.id.len() == QueueManagerId::LENGTH)
+                .ok_or_else(|| value("id", format!("of {} bytes", create.id.len())))?,
+            node: create.node,
+        },
+        Pb::AlterQueueManager(alter) => Action::AlterQueueManager {
+            attributes: attributes_from_proto(alter.attributes)?,
+        },
+        Pb::Define(define) => Action::Define {
+            kind: kind(&define.kind)?,
+            name: define.name,
+            attributes: attributes_from_proto(define.attributes)?,
+            like: define.like,
+            replace: define.replace,
+        },
+        Pb::Alter(alter) => Action::Alter {
+            kind: kind(&alter.kind)?,
+            name: alter.name,
+            attributes: attributes_from_proto(alter.attributes)?,
+        },
+        Pb::Delete(delete) => Action::Delete {
+            kind: if delete.kind == ANY_CHANNEL {
+                DeleteKind::Channel
+            } else {
+                DeleteKind::Kind(kind(&delete.kind)?)
+            },
+            name: delete.name,
+        },
+    };
+    Ok(Command {
+        version: proposal.version,
+        queue_manager: queue_manager_name(&proposal.queue_manager)?,
+        time: Timestamp::from_millis(proposal.time_ms),
+        request: request_id(&proposal.request_id)?,
+        action,
+    })
+}
+
+fn kind(word: &str) -> Result<ObjectKind, FormatError> {
+    ObjectKind::from_type_word(word).ok_or_else(|| value("kind", word))
+}
+
+fn queue_manager_name(text: &str) -> Result<QueueManagerName, FormatError> {
+    QueueManagerName::new(text).map_err(|source| FormatError::Name {
+        field: "queue_manager",
+        source,
+    })
+}
+
+fn request_id(bytes: &[u8]) -> Result<RequestId, FormatError> {
+    bytes
+        .try_into()
+        .map_err(|_| value("request_id", format!("of {} bytes", bytes.len())))
+}
+
+fn attributes_to_proto(attributes: &Attributes) -> Vec<pb::DefinitionAttribute> {
+    use pb::definition_attribute::Value;
+
+    attributes
+        .iter()
+        .map(|(keyword, value)| pb::DefinitionAttribute {
+            keyword: keyword.to_owned(),
+            value: Some(match value {
+                AttributeValue::Number(n) => Value::Number(*n),
+                AttributeValue::Text(t) => Value::Text(t.clone()),
+                AttributeValue::Word(w) => Value::Word(w.clone()),
+                AttributeValue::Flag(f) => Value::Flag(*f),
+                AttributeValue::List(items) => Value::List(pb::DefinitionAttributeList {
+                    items: items.clone(),
+                }),
+            }),
+        })
+        .collect()
+}
+
+fn attributes_from_proto(list: Vec<pb::DefinitionAttribute>) -> Result<Attributes, FormatError> {
+    use pb::definition_attribute::Value;
+
+    let mut attributes = Attributes::new();
+    for attribute in list {
+        let found = match attribute.value.ok_or(FormatError::Missing("value"))? {
+            Value::Number(n) => AttributeValue::Number(n),
+            Value::Text(t) => AttributeValue::Text(t),
+            Value::Word(w) => AttributeValue::Word(w),
+            Value::Flag(f) => AttributeValue::Flag(f),
+            Value::List(list) => AttributeValue::List(list.items),
+        };
+        attributes
+            .insert(&attribute.keyword, found)
+            .map_err(|e| value("attributes", e))?;
+    }
+    Ok(attributes)
+}
+
+/// An answer as it is stored and sent.
+pub(crate) fn outcome_to_proto(index: u64, remembered: &Remembered) -> pb::DefinitionOutcome {
+    pb::DefinitionOutcome {
+        index,
+        words: remembered.outcome_words(),
+    }
+}
+
+/// Reads an answer.
+///
+/// # Errors
+/// [`FormatError::Value`] if it is none that this release knows.
+pub(crate) fn outcome_from_proto(
+    request: RequestId,
+    outcome: &pb::DefinitionOutcome,
+) -> Result<Result<Applied, CommandError>, FormatError> {
+    Remembered::from_words(request, &outcome.words)
+        .map(|r| r.outcome)
+        .ok_or_else(|| value("words", outcome.words.join(" ")))
+}
+
+/// The row of a request.
+pub(crate) fn encode_request(index: u64, remembered: &Remembered) -> Vec<u8> {
+    pb::DefinitionRequestRow {
+        request_id: Bytes::copy_from_slice(&remembered.request),
+        outcome: Some(outcome_to_proto(index, remembered)),
+    }
+    .encode_to_vec()
+}
+
+/// Reads the row of a request: the index at which it was applied, and what is remembered.
+///
+/// # Errors
+/// [`FormatError`] if it makes no sense.
+pub(crate) fn decode_request(bytes: &[u8]) -> Result<(u64, Remembered), FormatError> {
+    let row = pb::DefinitionRequestRow::decode(bytes)?;
+    let outcome = row.outcome.ok_or(FormatError::Missing("outcome"))?;
+    let request = request_id(&row.request_id)?;
+    let remembered = Remembered {
+        request,
+        outcome: outcome_from_proto(request, &outcome)?,
+    };
+    Ok((outcome.index, remembered))
+}
+
+/// A definition as a row holds it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum DefinitionRow {
+    QueueManager(Box<QueueManager>),
+    Queue(QueueManagerName, Box<Queue>),
+    Channel(QueueManagerName, Box<Channel>),
+}
+
+/// The row of a queue manager without its objects.
+pub(crate) fn encode_queue_manager(queue_manager: &QueueManager) -> Vec<u8> {
+    definition(pb::definition_row::Definition::QueueManager(
+        pb::QueueManagerDefinition {
+            node: queue_manager.node,
+            attributes: attributes_to_proto(&queue_manager.attributes.to_attributes()),
+        },
+    ))
+}
+
+/// The row of a queue.
+pub(crate) fn encode_queue(queue_manager: &QueueManagerName, queue: &Queue) -> Vec<u8> {
+    definition(pb::definition_row::Definition::Queue(
+        pb::ObjectDefinition {
+            queue_manager: queue_manager.to_string(),
+            attributes: attributes_to_proto(&queue.to_attributes()),
+        },
+    ))
+}
+
+/// The row of a channel.
+pub(crate) fn encode_channel(queue_manager: &QueueManagerName, channel: &Channel) -> Vec<u8> {
+    definition(pb::definition_row::Definition::Channel(
+        pb::ObjectDefinition {
+            queue_manager: queue_manager.to_string(),
+            attributes: attributes_to_proto(&channel.to_attributes()),
+        },
+    ))
+}
+
+fn definition(definition: pb::definition_row::Definition) -> Vec<u8> {
+    pb::DefinitionRow {
+        definition: Some(definition),
+    }
+    .encode_to_vec()
+}
+
+/// Reads the row of a definition.
+///
+/// # Errors
+/// [`FormatError`] if it makes no sense to this release.
+pub(crate) fn decode_definition(bytes: &[u8]) -> Result<DefinitionRow, FormatError> {
+    use pb::definition_row::Definition;
+
+    let row = pb::DefinitionRow::decode(bytes)?;
+    Ok(
+        match row.definition.ok_or(FormatError::Missing("definition"))? {
+            Definition::QueueManager(stored) => {
+                let attributes = attributes_from_proto(stored.attributes)?;
+                let attributes = QueueManagerAttributes::from_attributes(&attributes)
+                    .map_err(|e| value("attributes", e))?;
+                DefinitionRow::QueueManager(Box::new(QueueManager {
+                    attributes,
+                    queues: Default::default(),
+                    channels: Default::default(),
+                    node: stored.node,
+                }))
+            }
+            Definition::Queue(stored) => {
+                let attributes = attributes_from_proto(stored.attributes)?;
+                let queue =
+                    Queue::from_attributes(&attributes).map_err(|e| value("attributes", e))?;
+                DefinitionRow::Queue(queue_manager_name(&stored.queue_manager)?, Box::new(queue))
+            }
+            Definition::Channel(stored) => {
+                let attributes = attributes_from_proto(stored.attributes)?;
+                let channel =
+                    Channel::from_attributes(&attributes).map_err(|e| value("attributes", e))?;
+                DefinitionRow::Channel(
+                    queue_manager_name(&stored.queue_manager)?,
+                    Box::new(channel),
+                )
+            }
+        },
+    )
+}
+
+/// Puts a decoded row where it belongs.
+///
+/// # Errors
+/// [`FormatError::Value`] for an object whose queue manager is not there: its row is lost.
+pub(crate) fn insert_definition(
+    definitions: &mut Definitions,
+    row: DefinitionRow,
+) -> Result<(), FormatError> {
+    match row {
+        DefinitionRow::QueueManager(queue_manager) => {
+            let name = queue_manager.attributes.name.clone();
+            definitions
+                .queue_managers
+                .insert(name, Arc::new(*queue_manager));
+        }
+        DefinitionRow::Queue(name, queue) => {
+            owner(definitions, &name)?
+                .queues
+                .insert(queue.base().name.clone(), *queue);
+        }
+        DefinitionRow::Channel(name, channel) => {
+            owner(definitions, &name)?
+                .channels
+                .insert(channel.base().name.clone(), *channel);
+        }
+    }
+    Ok(())
+}
+
+fn owner<'a>(
+    definitions: &'a mut Definitions,
+    name: &QueueManagerName,
+) -> Result<&'a mut QueueManager, FormatError> {
+    definitions
+        .queue_managers
+        .get_mut(name)
+        .map(Arc::make_mut)
+        .ok_or_else(|| value("queue_manager", name))
+}
