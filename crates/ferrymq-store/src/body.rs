@@ -37,11 +37,14 @@ pub(crate) fn payload_bytes(encoded: &EncodedBatch) -> u64 {
         .saturating_add(4)
 }
 
+/// Bodies of a record, in order.
+pub(crate) type BodyPlaces = Vec<(BodyId, BodyPlace)>;
+
 /// Takes a record apart: its write sets, and each body with its place.
 pub(crate) fn read_payload(
     payload: &Bytes,
     place: Place,
-) -> Result<(Vec<WriteSet>, Vec<(BodyId, BodyPlace)>), StoreError> {
+) -> Result<(Vec<WriteSet>, BodyPlaces), StoreError> {
     let what = || {
         format!(
             "record in segment {} at byte {}",
@@ -63,11 +66,7 @@ pub(crate) fn read_payload(
 }
 
 /// Where the bodies are that begin `start` bytes behind the start of `place`.
-pub(crate) fn body_places(
-    bodies: &[StoredBody],
-    place: Place,
-    start: u64,
-) -> Option<Vec<(BodyId, BodyPlace)>> {
+pub(crate) fn body_places(bodies: &[StoredBody], place: Place, start: u64) -> Option<BodyPlaces> {
     let mut offset = start;
     bodies
         .iter()

@@ -26,7 +26,7 @@ pub use join::{Job, Opened, Pressure, QueueManagerStore, StoreOptions};
 pub use log::{Appended, Guard, LogRead, LogSync, LogUsage, Place, Record, RecordLog, Recovered};
 pub use reader::Reader;
 pub use recovery::{RecoveredRow, compare_with_guard};
-pub use rows::{RowBatch, RowCounts, RowKey, RowState, RowStore, RowView, Table};
+pub use rows::{RowBatch, RowCounts, RowKey, RowState, RowStore, RowView, Table, VisitRow};
 
 #[cfg(test)]
 mod tests;

@@ -1,20 +1,22 @@
 //! What a store holds, row by row: for an engine that is rebuilt, and for a dump.
 
 use std::collections::BTreeMap;
+use std::vec::IntoIter;
 
 use prost::Message as _;
 
 use ferrymq_proto::storage::{FormatError, StoredRow};
 use ferrymq_proto::storage_v1 as pb;
 use ferrymq_types::{
-    AccountEntry, BodyId, ChannelName, MessageRow, ObjectId, QueueRow, ReceiverRow, SenderRow,
-    Sequence, UnitOfWorkRow,
+    AccountEntry, BodyId, ChannelName, MessageRow, ObjectId, Position, QueueRow, ReceiverRow,
+    SenderRow, Sequence, UnitOfWorkRow, WriteSet,
 };
 
 use crate::{
     RecordLog, Recovered, RowCounts, RowKey, RowState, RowStore, RowView, StoreError, Table,
-    body::{format_error, table_file},
-    overlay::{Ceilings, TableOverlay},
+    body::{format_error, read_payload, table_file},
+    overlay::{BodyPlace, Ceilings, TableOverlay},
+    rows::VisitRow,
 };
 
 /// A row of the store, without bodies. Counters come first, then queues, then messages in the order of queue and sequence.
@@ -101,7 +103,7 @@ fn scan_merged(
     table: Table,
     above: &TableOverlay,
     seen: &mut dyn FnMut(&RowKey),
-    visit: &mut dyn FnMut(RowKey, &[u8]) -> Result<(), StoreError>,
+    visit: &mut VisitRow<'_>,
 ) -> Result<(), StoreError> {
     let mut above = above.iter().peekable();
     view.scan(table, &RowKey::EMPTY, None, &mut |key, value| {
@@ -247,17 +249,18 @@ pub(crate) fn compare_counts<R: RowStore>(
     Ok(())
 }
 
-/// What the log holds after `position`, as changes of rows.
+/// Takes a write set and, in order, the places of its bodies.
+pub(crate) type ApplyWriteSet<'a> =
+    dyn FnMut(WriteSet, &mut IntoIter<(BodyId, BodyPlace)>) -> Result<(), StoreError> + 'a;
+
+/// Gives the write sets that the log holds after `position`.
 pub(crate) fn replay<L: RecordLog>(
     log: &L,
-    position: ferrymq_types::Position,
-    apply: &mut dyn FnMut(
-        ferrymq_types::WriteSet,
-        &mut std::vec::IntoIter<(BodyId, crate::overlay::BodyPlace)>,
-    ) -> Result<(), StoreError>,
+    position: Position,
+    apply: &mut ApplyWriteSet<'_>,
 ) -> Result<(), StoreError> {
     log.replay(position, &mut |record| {
-        let (sets, bodies) = crate::body::read_payload(&record.payload, record.place)?;
+        let (sets, bodies) = read_payload(&record.payload, record.place)?;
         let mut bodies = bodies.into_iter();
         sets.into_iter().try_for_each(|set| apply(set, &mut bodies))
     })

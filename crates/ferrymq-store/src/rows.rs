@@ -339,6 +339,9 @@ pub trait RowStore: Send + Sync + 'static {
     fn reopen(&self) -> Result<(), StoreError>;
 }
 
+/// Takes a row.
+pub type VisitRow<'a> = dyn FnMut(RowKey, &[u8]) -> Result<(), StoreError> + 'a;
+
 /// Rows as of one moment.
 pub trait RowView {
     /// Gives every row of a table from `from` on, below `to`, in the order of the keys.
@@ -350,7 +353,7 @@ pub trait RowView {
         table: Table,
         from: &RowKey,
         to: Option<&RowKey>,
-        visit: &mut dyn FnMut(RowKey, &[u8]) -> Result<(), StoreError>,
+        visit: &mut VisitRow<'_>,
     ) -> Result<(), StoreError>;
 
     /// The highest key of a table.

@@ -1,3 +1,4 @@
+mod conformance;
 mod damage;
 mod life;
 mod limits;

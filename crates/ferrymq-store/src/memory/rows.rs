@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::{RowBatch, RowKey, RowState, RowStore, RowView, StoreError, Table};
+use crate::{RowBatch, RowKey, RowState, RowStore, RowView, StoreError, Table, VisitRow};
 
 use super::{MemoryDisk, Random, State};
 
@@ -140,7 +140,7 @@ impl RowView for Tables {
         table: Table,
         from: &RowKey,
         to: Option<&RowKey>,
-        visit: &mut dyn FnMut(RowKey, &[u8]) -> Result<(), StoreError>,
+        visit: &mut VisitRow<'_>,
     ) -> Result<(), StoreError> {
         self.rows[table.index()]
             .range(*from..)
