@@ -38,8 +38,16 @@ pub fn binary() -> PathBuf {
         return path.into();
     }
     let test = std::env::current_exe().expect("a test knows its own path");
-    let beside = test.parent().and_then(Path::parent).expect("target/debug/deps/test").join("ferrymq");
-    assert!(beside.exists(), "build the binary first, or set FERRYMQ_BIN: {}", beside.display());
+    let beside = test
+        .parent()
+        .and_then(Path::parent)
+        .expect("target/debug/deps/test")
+        .join("ferrymq");
+    assert!(
+        beside.exists(),
+        "build the binary first, or set FERRYMQ_BIN: {}",
+        beside.display()
+    );
     beside
 }
 
@@ -84,7 +92,8 @@ impl Nodes {
     fn write_certificates(&self) {
         let validity = Validity::days(wall_clock(), 2);
         let subject = |text: &str| parse_subject(text).expect("a subject");
-        let ca = Authority::create(&subject("CN=Test authority,O=FerryMQ"), validity).expect("a CA");
+        let ca =
+            Authority::create(&subject("CN=Test authority,O=FerryMQ"), validity).expect("a CA");
         let ca_paths = self.certificate("ca");
         ca.write(&ca_paths).expect("write the CA");
         let authority = Authority::load(&ca_paths).expect("read the CA");
@@ -92,12 +101,18 @@ impl Nodes {
             let name = format!("QM{}", node.number);
             let dn = subject(&format!("CN={name},O=FerryMQ"));
             let hosts = [address().to_string()];
-            let issued = authority.issue_server(&dn, &hosts, validity).expect("a certificate");
+            let issued = authority
+                .issue_server(&dn, &hosts, validity)
+                .expect("a certificate");
             issued.write(&self.certificate(&name)).expect("write it");
         }
-        for (name, dn) in [("admin", "CN=admin,O=FerryMQ"), ("app", "CN=app,OU=Applications,O=FerryMQ")]
-        {
-            let issued = authority.issue_client(&subject(dn), validity).expect("a certificate");
+        for (name, dn) in [
+            ("admin", "CN=admin,O=FerryMQ"),
+            ("app", "CN=app,OU=Applications,O=FerryMQ"),
+        ] {
+            let issued = authority
+                .issue_client(&subject(dn), validity)
+                .expect("a certificate");
             issued.write(&self.certificate(name)).expect("write it");
         }
     }
@@ -107,7 +122,9 @@ impl Nodes {
     }
 
     fn write_configuration(&self, together: bool) {
-        let mut cluster = String::from("[cluster]\nname = \"test\"\nelection_timeout = \"600ms\"\nheartbeat = \"100ms\"\n");
+        let mut cluster = String::from(
+            "[cluster]\nname = \"test\"\nelection_timeout = \"600ms\"\nheartbeat = \"100ms\"\n",
+        );
         for node in self.nodes.iter().filter(|_| together) {
             let (number, peer) = (node.number, node.peer);
             cluster.push_str(&format!(
@@ -155,7 +172,11 @@ impl Nodes {
     pub fn start_with(&mut self, number: usize, binary: &Path, environment: &[(&str, &str)]) {
         let open = || {
             let mut options = std::fs::OpenOptions::new();
-            options.create(true).append(true).open(self.log(number)).expect("the log file")
+            options
+                .create(true)
+                .append(true)
+                .open(self.log(number))
+                .expect("the log file")
         };
         let child = Command::new(binary)
             .args(["serve", "--config"])
@@ -190,7 +211,10 @@ impl Nodes {
     /// If it does not, in time.
     pub fn wait_ended(&mut self, number: usize) -> std::process::ExitStatus {
         let start = Instant::now();
-        let child = self.nodes[number - 1].child.as_mut().expect("the node runs");
+        let child = self.nodes[number - 1]
+            .child
+            .as_mut()
+            .expect("the node runs");
         loop {
             if let Some(status) = child.try_wait().expect("wait") {
                 self.nodes[number - 1].child = None;
@@ -211,7 +235,9 @@ impl Nodes {
     }
 
     fn options(&self, number: usize, name: &str) -> ConnectOptions {
-        let server = format!("https://{}", self.node(number).mq).parse().expect("an address");
+        let server = format!("https://{}", self.node(number).mq)
+            .parse()
+            .expect("an address");
         let paths = self.certificate(name);
         ConnectOptions {
             tls: Some(ClientFiles {
@@ -241,7 +267,10 @@ impl Nodes {
     /// How an administrator connects to node `number`.
     #[must_use]
     pub fn administrator(&self, number: usize) -> ConnectOptions {
-        ConnectOptions { timeout: Some(Duration::from_secs(20)), ..self.options(number, "admin") }
+        ConnectOptions {
+            timeout: Some(Duration::from_secs(20)),
+            ..self.options(number, "admin")
+        }
     }
 
     /// Runs one MQSC command of `QM<number>` on node `on`.
@@ -249,13 +278,18 @@ impl Nodes {
     /// # Errors
     /// The report, if the command was not done; what the connection said.
     pub async fn mqsc(&self, on: usize, number: usize, command: &str) -> Result<String, String> {
-        let client =
-            Client::connect(&self.administrator(on)).await.map_err(|error| error.to_string())?;
+        let client = Client::connect(&self.administrator(on))
+            .await
+            .map_err(|error| error.to_string())?;
         let queue_manager = format!("QM{number}");
         let answer = client.admin().run_mqsc(&queue_manager, command).await;
         let answer = answer.map_err(|error| error.to_string())?;
         let report = answer.lines.join("\n");
-        if answer.completion_code == 0 { Ok(report) } else { Err(report) }
+        if answer.completion_code == 0 {
+            Ok(report)
+        } else {
+            Err(report)
+        }
     }
 
     /// Runs a command that has to succeed on `QM<number>`.
@@ -284,11 +318,9 @@ impl Nodes {
             if self.mqsc(number, number, "PING QMGR").await.is_ok() {
                 return;
             }
-            let log = || std::fs::read_to_string(self.log(number)).unwrap_or_default();
-            assert!(start.elapsed() < PATIENCE, "QM{number} does not answer:\n{}", log());
-            if !self.nodes[number - 1].child.as_mut().is_some_and(|c| matches!(c.try_wait(), Ok(None))) {
-                panic!("node {number} has ended:\n{}", log());
-            }
+            // The log is printed when the test fails.
+            assert!(start.elapsed() < PATIENCE, "QM{number} does not answer");
+            assert!(self.runs(number), "node {number} has ended");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
@@ -300,8 +332,13 @@ impl Nodes {
         for number in [from, to] {
             self.define(number, "DEFINE CHANNEL(APP.SVRCONN) CHLTYPE(SVRCONN) REPLACE SSLCIPH(ANY_TLS12_OR_HIGHER) SSLPEER('OU=Applications,O=FerryMQ')").await;
         }
-        self.define(to, "DEFINE QLOCAL(IN) REPLACE DEFPSIST(YES) MAXDEPTH(1000000)").await;
-        self.define(to, "DEFINE QLOCAL(DLQ) REPLACE MAXDEPTH(1000000)").await;
+        self.define(
+            to,
+            "DEFINE QLOCAL(IN) REPLACE DEFPSIST(YES) MAXDEPTH(1000000)",
+        )
+        .await;
+        self.define(to, "DEFINE QLOCAL(DLQ) REPLACE MAXDEPTH(1000000)")
+            .await;
         self.define(to, "ALTER QMGR DEADQ(DLQ)").await;
         self.define(to, &format!("DEFINE CHANNEL({name}) CHLTYPE(RCVR) REPLACE SSLCIPH(ANY_TLS12_OR_HIGHER) SSLPEER('CN=QM{from},O=FerryMQ')")).await;
         self.define(from, &format!("DEFINE QLOCAL(QM{to}) REPLACE USAGE(XMITQ) MAXDEPTH(1000000) TRIGGER TRIGDATA({name}) INITQ(SYSTEM.CHANNEL.INITQ)")).await;

@@ -74,7 +74,10 @@ pub(crate) struct Put {
     pub(crate) expires_at: Option<Timestamp>,
     pub(crate) unit: Option<UnitOfWorkId>,
     pub(crate) asked_at: Timestamp,
+    /// When it was put, if that is certain.
     pub(crate) put_time: Option<Timestamp>,
+    /// It was asked for more than once.
+    pub(crate) repeated: bool,
     pub(crate) fate: Fate,
     pub(crate) shown: Vec<Shown>,
     pub(crate) held_by: Option<UnitOfWorkId>,
@@ -201,7 +204,9 @@ impl Oracle {
         };
         invariants::inv_i1_token::taken(put, id)?;
         put.message_id = id;
-        put.put_time.get_or_insert(now);
+        if !put.repeated {
+            put.put_time = Some(now);
+        }
         self.by_message_id.insert(id, uid);
         Ok(())
     }
@@ -215,10 +220,12 @@ impl Oracle {
 
     /// A put with a token is asked for again.
     pub(crate) fn put_repeated(&mut self, uid: Uid) {
-        if let Some(put) = self.puts.get_mut(&uid)
-            && put.fate == Fate::Refused
-        {
-            put.fate = Fate::Asked;
+        if let Some(put) = self.puts.get_mut(&uid) {
+            put.repeated = true;
+            put.put_time = None;
+            if put.fate == Fate::Refused {
+                put.fate = Fate::Asked;
+            }
         }
     }
 
@@ -274,6 +281,13 @@ impl Oracle {
         } else {
             UnitState::BackedOut
         };
+        // That nothing is known of it says nothing of non-persistent messages, which left no trace.
+        let traceless = self.units.get(&id).is_some_and(|unit| {
+            unit.state == UnitState::Unknown && unit.puts.iter().any(|uid| !self.put(*uid).is_persistent())
+        });
+        if !committed && traceless {
+            return;
+        }
         if let Some(unit) = self.units.get_mut(&id) {
             if matches!(unit.state, UnitState::Open | UnitState::Unknown) {
                 unit.state = state;
@@ -364,13 +378,13 @@ impl Oracle {
         Ok(put.uid)
     }
 
-    /// A message is shown to a getter. `threshold` is that of its queue.
+    /// A message is shown to a getter; says which message, and the how-manieth time. `threshold` is that of its queue.
     pub(crate) fn got(
         &mut self,
         sight: &Sight<'_>,
         unit: Option<UnitOfWorkId>,
         threshold: Option<u32>,
-    ) -> Result<Uid, Violation> {
+    ) -> Result<(Uid, usize), Violation> {
         let uid = self.seen(sight)?;
         let put = self.put(uid);
         invariants::inv_c7_routes::got(put, sight)?;
@@ -382,8 +396,10 @@ impl Oracle {
         if let Some(unit) = unit.and_then(|u| self.units.get_mut(&u)) {
             unit.gets.push(uid);
         }
+        let mut which = 0;
         if let Some(put) = self.puts.get_mut(&uid) {
             put.held_by = unit;
+            which = put.shown.len();
             put.shown.push(Shown {
                 node: sight.node,
                 unit,
@@ -391,7 +407,7 @@ impl Oracle {
                 left: false,
             });
         }
-        Ok(uid)
+        Ok((uid, which))
     }
 
     /// A message comes to its turn.
@@ -404,8 +420,9 @@ impl Oracle {
     }
 
     /// The answer to a get left the node.
-    pub(crate) fn get_answered(&mut self, uid: Uid) {
-        if let Some(shown) = self.puts.get_mut(&uid).and_then(|p| p.shown.last_mut()) {
+    pub(crate) fn get_answered(&mut self, uid: Uid, which: usize) {
+        let shown = self.puts.get_mut(&uid).and_then(|p| p.shown.get_mut(which));
+        if let Some(shown) = shown {
             shown.left = true;
             if shown.unit.is_none() {
                 shown.fate = Fate::Done;

@@ -71,7 +71,12 @@ pub async fn produce(options: ConnectOptions, queue: String, count: u64) {
 /// # Panics
 /// If a call is refused for good.
 pub async fn consume(options: ConnectOptions, queue: String, count: usize) -> Vec<String> {
-    let mut consumer = Consumer { options, queue, next: 0, committed: Vec::new() };
+    let mut consumer = Consumer {
+        options,
+        queue,
+        next: 0,
+        committed: Vec::new(),
+    };
     while consumer.committed.len() < count {
         let client = connect(&consumer.options).await;
         match client.session().await {

@@ -2,23 +2,10 @@
 
 use core::fmt;
 
+use ferrymq_objects::SslClientAuthentication;
 use ferrymq_types::{DistinguishedName, ReasonCode};
 
 use crate::pattern::{PeerMismatch, PeerPattern};
-
-/// Whether the accepting end of a channel needs a certificate of its peer.
-///
-/// MQSC `SSLCAUTH`. Default `REQUIRED`.
-///
-/// Source: IBM MQ, SSLCAUTH.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub enum SslClientAuthentication {
-    /// A peer without a certificate is refused.
-    #[default]
-    Required,
-    /// A peer may come without a certificate, unless a pattern asks for a name. One that is sent must be valid all the same.
-    Optional,
-}
 
 /// What the TLS layer found in the peer's verified certificate.
 #[derive(Debug, Clone, Copy)]

@@ -14,8 +14,6 @@ mod pattern;
 #[cfg(test)]
 mod tests;
 
-pub use client_authentication::{
-    PeerCertificateNames, PeerRefusal, SslClientAuthentication, check_peer,
-};
+pub use client_authentication::{PeerCertificateNames, PeerRefusal, check_peer};
 pub use parse::{PATTERN_LENGTH_MAX, PatternError, PatternErrorKind, parse_distinguished_name};
 pub use pattern::{MismatchKind, PeerMismatch, PeerPattern, serial_text};

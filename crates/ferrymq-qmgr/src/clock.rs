@@ -16,9 +16,14 @@ impl Clock {
     /// Starts from the wall clock.
     #[must_use]
     pub fn start() -> Self {
-        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let wall = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
         let ms = u64::try_from(wall.as_millis()).unwrap_or(u64::MAX);
-        Self { base: Timestamp::from_millis(ms), started: Instant::now() }
+        Self {
+            base: Timestamp::from_millis(ms),
+            started: Instant::now(),
+        }
     }
 
     /// Now.

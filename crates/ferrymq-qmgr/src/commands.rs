@@ -6,9 +6,7 @@ use ferrymq_authority::PeerPattern;
 use ferrymq_channel as mca;
 use ferrymq_engine::{Failure, QueueStatistics, Reply, Request};
 use ferrymq_metadata::ProposeError;
-use ferrymq_mqsc::{
-    Answer, ChannelState, ChannelStatus, QueueStatus, RuntimeStatus, Statement,
-};
+use ferrymq_mqsc::{Answer, ChannelState, ChannelStatus, QueueStatus, RuntimeStatus, Statement};
 use ferrymq_objects::{
     Action, Applied, AttributeValue, Attributes, Command, DeleteKind, MessageSpeed, ObjectKind,
     OperatorMessage, QueueManager,
@@ -17,9 +15,9 @@ use ferrymq_types::{ChannelName, QueueManagerName, QueueName, ReasonCode, Timest
 use tracing::info;
 
 use crate::channels::ChannelCommandError;
+use crate::ids;
 use crate::node::{LocalQueueManager, Node};
 use crate::run::RunError;
-use crate::ids;
 
 /// Runs one command on a queue manager of this node. `who` is for the account and the log.
 pub(crate) async fn run(
@@ -84,7 +82,12 @@ impl Executor<'_> {
             | Statement::AlterQueueManager { attributes, .. } => {
                 self.change(action, &attributes).await
             }
-            Statement::Delete { kind, name, purge, ignore_state } => {
+            Statement::Delete {
+                kind,
+                name,
+                purge,
+                ignore_state,
+            } => {
                 let answer = self.delete(kind, &name, purge).await;
                 let missing = [2085, 4032].contains(&answer.reason.get());
                 if missing && ignore_state {
@@ -104,7 +107,14 @@ impl Executor<'_> {
                 let result = self.local.channels.start_channel(&name).await;
                 channel_answer(&name, result, Answer::channel_start_accepted())
             }
-            Statement::StopChannel { name, mode, status, connection_name, queue_manager, .. } => {
+            Statement::StopChannel {
+                name,
+                mode,
+                status,
+                connection_name,
+                queue_manager,
+                ..
+            } => {
                 if connection_name.is_some() || queue_manager.is_some() {
                     return Answer::not_supported("STOP CHANNEL with CONNAME or QMNAME");
                 }
@@ -121,7 +131,10 @@ impl Executor<'_> {
                 channel_answer(&name, result, Answer::channel_stop_accepted())
             }
             Statement::ClearQueue { name } => {
-                let request = Request::Clear { queue: name.clone(), who: self.who.to_owned() };
+                let request = Request::Clear {
+                    queue: name.clone(),
+                    who: self.who.to_owned(),
+                };
                 match self.ask(request).await {
                     Ok(_) => Answer::queue_cleared(),
                     Err(failure) => Answer::failed(failure.reason, name.as_str()),
@@ -163,18 +176,26 @@ impl Executor<'_> {
             request,
             action,
         };
-        let committed = self.node.metadata().propose(&command).await.map_err(|error| match &error {
-            ProposeError::Refused(refused) => Box::new(Answer::refused(refused)),
-            ProposeError::NoQuorum(_)
-            | ProposeError::InDoubt(_)
-            | ProposeError::TooLarge { .. }
-            | ProposeError::Format(_)
-            | ProposeError::Stopped(_) => {
-                let text = format!("{}: {error}.", error.reason());
-                let message = OperatorMessage { id: "AMQ8101S", text };
-                Box::new(Answer::message(&message, error.reason()))
-            }
-        })?;
+        let committed =
+            self.node
+                .metadata()
+                .propose(&command)
+                .await
+                .map_err(|error| match &error {
+                    ProposeError::Refused(refused) => Box::new(Answer::refused(refused)),
+                    ProposeError::NoQuorum(_)
+                    | ProposeError::InDoubt(_)
+                    | ProposeError::TooLarge { .. }
+                    | ProposeError::Format(_)
+                    | ProposeError::Stopped(_) => {
+                        let text = format!("{}: {error}.", error.reason());
+                        let message = OperatorMessage {
+                            id: "AMQ8101S",
+                            text,
+                        };
+                        Box::new(Answer::message(&message, error.reason()))
+                    }
+                })?;
         if !self.node.wait_served(committed.index).await {
             // It changed, but this queue manager does not have it in time: display before you go on.
             return Err(failed(ReasonCode::IN_DOUBT));
@@ -187,8 +208,8 @@ impl Executor<'_> {
         let queue = match kind {
             DeleteKind::Kind(ObjectKind::LocalQueue) => QueueName::new(name).ok(),
             DeleteKind::Channel => {
-                let active = ChannelName::new(name)
-                    .is_ok_and(|name| self.local.channels.is_active(&name));
+                let active =
+                    ChannelName::new(name).is_ok_and(|name| self.local.channels.is_active(&name));
                 if active {
                     return Answer::failed(ReasonCode::new(4031), name);
                 }
@@ -203,21 +224,35 @@ impl Executor<'_> {
             ) => None,
         };
         let closed = queue.filter(|queue| {
-            matches!(self.objects().queues.get(queue), Some(ferrymq_objects::Queue::Local(_)))
+            matches!(
+                self.objects().queues.get(queue),
+                Some(ferrymq_objects::Queue::Local(_))
+            )
         });
         if let Some(queue) = &closed {
-            let request =
-                Request::CloseQueue { queue: queue.clone(), purge, who: self.who.to_owned() };
+            let request = Request::CloseQueue {
+                queue: queue.clone(),
+                purge,
+                who: self.who.to_owned(),
+            };
             if let Err(failure) = self.ask(request).await {
                 return Answer::failed(failure.reason, queue.as_str());
             }
         }
-        match self.propose(Action::Delete { kind, name: name.to_owned() }).await {
+        match self
+            .propose(Action::Delete {
+                kind,
+                name: name.to_owned(),
+            })
+            .await
+        {
             Ok(applied) => Answer::applied(&applied),
             Err(answer) => {
                 // In doubt, the queue stays closed: its definition may be gone.
                 if let Some(queue) = closed.filter(|_| answer.reason != ReasonCode::IN_DOUBT) {
-                    let reopen = Request::ReopenQueue { queue: queue.clone() };
+                    let reopen = Request::ReopenQueue {
+                        queue: queue.clone(),
+                    };
                     if let Err(failure) = self.ask(reopen).await {
                         return Answer::failed(failure.reason, queue.as_str());
                     }
@@ -230,27 +265,45 @@ impl Executor<'_> {
     /// What DISPLAY needs to know of the running queue manager.
     async fn status(&self) -> Result<RuntimeStatus, Failure> {
         let now = self.node.clock().now();
-        let unexpected = || Failure { reason: ReasonCode::UNEXPECTED_ERROR, object: None };
+        let unexpected = || Failure {
+            reason: ReasonCode::UNEXPECTED_ERROR,
+            object: None,
+        };
         let Reply::Queues(queues) = self.ask(Request::QueueStatistics).await? else {
             return Err(unexpected());
         };
-        let Reply::Channels { senders, receivers, stopped } = self.ask(Request::ChannelRows).await?
+        let Reply::Channels {
+            senders,
+            receivers,
+            stopped,
+        } = self.ask(Request::ChannelRows).await?
         else {
             return Err(unexpected());
         };
-        let mut channels: Vec<ChannelStatus> =
-            self.local.channels.statuses().into_iter().map(channel_status).collect();
+        let mut channels: Vec<ChannelStatus> = self
+            .local
+            .channels
+            .statuses()
+            .into_iter()
+            .map(channel_status)
+            .collect();
         let objects = self.objects();
         // Channels that run nowhere at this moment, as they are stored.
         let idle = |channels: &[ChannelStatus], name: &ChannelName| {
             channels.iter().all(|c| c.name != *name)
         };
-        for row in senders.iter().filter(|row| objects.channels.contains_key(&row.channel)) {
+        for row in senders
+            .iter()
+            .filter(|row| objects.channels.contains_key(&row.channel))
+        {
             if idle(&channels, &row.channel) {
                 channels.push(saved_sender(row, stopped.contains(&row.channel)));
             }
         }
-        for row in receivers.iter().filter(|row| objects.channels.contains_key(&row.channel)) {
+        for row in receivers
+            .iter()
+            .filter(|row| objects.channels.contains_key(&row.channel))
+        {
             if idle(&channels, &row.channel) {
                 channels.push(saved_receiver(row, stopped.contains(&row.channel)));
             }
@@ -258,22 +311,36 @@ impl Executor<'_> {
         for name in &stopped {
             if let (true, Some(channel)) = (idle(&channels, name), objects.channels.get(name)) {
                 let kind = channel.kind();
-                channels.push(ChannelStatus::new(name.clone(), kind, ChannelState::Stopped));
+                channels.push(ChannelStatus::new(
+                    name.clone(),
+                    kind,
+                    ChannelState::Stopped,
+                ));
             }
         }
-        let queues = queues.into_iter().map(|(name, q)| (name, queue_status(&q, now))).collect();
+        let queues = queues
+            .into_iter()
+            .map(|(name, q)| (name, queue_status(&q, now)))
+            .collect();
         Ok(RuntimeStatus { queues, channels })
     }
 }
 
 /// SSLPEER is checked when it is defined, not when somebody calls.
 fn check_peer_name(attributes: &Attributes) -> Result<(), Box<Answer>> {
-    let Some(AttributeValue::Text(pattern)) = attributes.get("SSLPEER") else { return Ok(()) };
-    PeerPattern::parse_attribute(pattern).map(|_| ()).map_err(|error| {
-        let text = format!("SSLPEER is not valid: {error}.");
-        let message = OperatorMessage { id: "AMQ8692E", text };
-        Box::new(Answer::message(&message, error.reason()))
-    })
+    let Some(AttributeValue::Text(pattern)) = attributes.get("SSLPEER") else {
+        return Ok(());
+    };
+    PeerPattern::parse_attribute(pattern)
+        .map(|_| ())
+        .map_err(|error| {
+            let text = format!("SSLPEER is not valid: {error}.");
+            let message = OperatorMessage {
+                id: "AMQ8692E",
+                text,
+            };
+            Box::new(Answer::message(&message, error.reason()))
+        })
 }
 
 fn channel_answer(
@@ -315,9 +382,16 @@ fn channel_state(state: mca::ChannelState) -> ChannelState {
 /// An MCA's status as DISPLAY CHSTATUS shows it.
 fn channel_status(s: mca::ChannelStatus) -> ChannelStatus {
     let sender = s.transmission_queue.is_some();
-    let kind = if sender { ObjectKind::SenderChannel } else { ObjectKind::ReceiverChannel };
+    let kind = if sender {
+        ObjectKind::SenderChannel
+    } else {
+        ObjectKind::ReceiverChannel
+    };
     let state = channel_state(s.state);
-    let running = !matches!(state, ChannelState::Inactive | ChannelState::Stopped | ChannelState::Retrying);
+    let running = !matches!(
+        state,
+        ChannelState::Inactive | ChannelState::Stopped | ChannelState::Retrying
+    );
     let shown = |number| mca::shown_number(number, s.sequence_wrap);
     ChannelStatus {
         connection_name: s.connection_name,
@@ -354,7 +428,11 @@ fn channel_status(s: mca::ChannelStatus) -> ChannelStatus {
 }
 
 fn saved_state(stopped: bool) -> ChannelState {
-    if stopped { ChannelState::Stopped } else { ChannelState::Inactive }
+    if stopped {
+        ChannelState::Stopped
+    } else {
+        ChannelState::Inactive
+    }
 }
 
 fn saved_sender(row: &ferrymq_types::SenderRow, stopped: bool) -> ChannelStatus {

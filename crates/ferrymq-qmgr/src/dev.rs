@@ -52,7 +52,10 @@ pub fn config(options: &DevOptions) -> NodeConfig {
         },
         tls: None,
         auth: AuthConfig::default(),
-        cluster: ClusterConfig { name: "dev".into(), ..ClusterConfig::default() },
+        cluster: ClusterConfig {
+            name: "dev".into(),
+            ..ClusterConfig::default()
+        },
         storage: StorageConfig {
             segment: ByteSize(16 << 20),
             journal: ByteSize(128 << 20),

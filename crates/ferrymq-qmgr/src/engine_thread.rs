@@ -59,9 +59,11 @@ pub(crate) fn start<L: RecordLog, R: RowStore>(
     let reader = parts.store.reader();
     let read = move |queue, sequence| match reader.fetch(queue, sequence) {
         Ok(None) => Ok(None),
-        Ok(Some((row, body))) => {
-            Ok(Some(Message { descriptor: row.descriptor, header: row.header, body }))
-        }
+        Ok(Some((row, body))) => Ok(Some(Message {
+            descriptor: row.descriptor,
+            header: row.header,
+            body,
+        })),
         Err(error) => Err(error.to_string()),
     };
     let handle = QueueManagerHandle::new(
@@ -99,7 +101,10 @@ pub(crate) fn start<L: RecordLog, R: RowStore>(
 
 /// What waits for a position.
 enum Held {
-    Answer(oneshot::Sender<Result<Reply, Failure>>, Result<Reply, Failure>),
+    Answer(
+        oneshot::Sender<Result<Reply, Failure>>,
+        Result<Reply, Failure>,
+    ),
     Event(Event),
 }
 
@@ -138,7 +143,10 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
         }
         // What waits is in doubt: recovery at the next start decides.
         self.jobs.close();
-        let in_doubt = || Failure { reason: ReasonCode::IN_DOUBT, object: None };
+        let in_doubt = || Failure {
+            reason: ReasonCode::IN_DOUBT,
+            object: None,
+        };
         for held in std::mem::take(&mut self.held).into_values().flatten() {
             if let Held::Answer(answer, _) = held {
                 drop(answer.send(Err(in_doubt())));
@@ -176,7 +184,11 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
 
     /// Waits for something to do.
     fn wait(&mut self) -> Woken {
-        let tick = self.parts.engine.next_tick().map(|at| self.parts.clock.instant(at));
+        let tick = self
+            .parts
+            .engine
+            .next_tick()
+            .map(|at| self.parts.clock.instant(at));
         let (jobs, flusher) = (&mut self.jobs, &mut self.flusher);
         self.runtime.block_on(async {
             tokio::select! {
@@ -191,7 +203,11 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
 
     /// What has arrived already.
     fn poll(&mut self) -> Option<Woken> {
-        if let Some(result) = self.flusher.as_mut().and_then(|f| f.results.try_recv().ok()) {
+        if let Some(result) = self
+            .flusher
+            .as_mut()
+            .and_then(|f| f.results.try_recv().ok())
+        {
             return Some(Woken::Synced(result));
         }
         self.jobs.try_recv().ok().map(Woken::Job)
@@ -199,13 +215,27 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
 
     fn job(&mut self, job: Job) -> Result<(), String> {
         match job {
-            Job::Ask { id, connection, request, answer, permit } => {
+            Job::Ask {
+                id,
+                connection,
+                request,
+                answer,
+                permit,
+            } => {
                 drop(permit);
                 self.answers.insert(id, answer);
-                self.step(Input::Request { id, connection, request });
+                self.step(Input::Request {
+                    id,
+                    connection,
+                    request,
+                });
             }
             Job::Input(input) => {
-                let cancelled = if let Input::Cancelled { id } = input { Some(id) } else { None };
+                let cancelled = if let Input::Cancelled { id } = input {
+                    Some(id)
+                } else {
+                    None
+                };
                 self.step(input);
                 // A request that was cancelled is not answered any more.
                 cancelled.and_then(|id| self.answers.remove(&id));
@@ -224,7 +254,9 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
 
     fn step(&mut self, input: Input) {
         let mut effects = Vec::new();
-        self.parts.engine.step(self.parts.clock.now(), input, &mut effects);
+        self.parts
+            .engine
+            .step(self.parts.clock.now(), input, &mut effects);
         self.perform(effects);
     }
 
@@ -239,9 +271,15 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
                     }
                 }
                 Effect::Report { after, event } => self.hold(after, Held::Event(event)),
-                Effect::Fetch { fetch, queue, sequence } => {
+                Effect::Fetch {
+                    fetch,
+                    queue,
+                    sequence,
+                } => {
                     let reader = self.parts.store.reader();
-                    let Some(jobs) = self.internal.upgrade() else { return };
+                    let Some(jobs) = self.internal.upgrade() else {
+                        return;
+                    };
                     self.runtime.spawn_blocking(move || {
                         let result = match reader.fetch(queue, sequence) {
                             Ok(Some((row, body))) => Fetched::Message(Box::new(row), body),
@@ -277,7 +315,10 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
     fn release(&mut self, durable: Position) {
         self.durable = self.durable.max(durable);
         let later = self.held.split_off(&self.durable.next());
-        for held in std::mem::replace(&mut self.held, later).into_values().flatten() {
+        for held in std::mem::replace(&mut self.held, later)
+            .into_values()
+            .flatten()
+        {
             Self::leave(&self.parts.events, held);
         }
     }
@@ -285,10 +326,13 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
     /// Appends what the batch changed and makes it durable, here or beside.
     fn flush(&mut self) -> Result<(), String> {
         if !self.write_sets.is_empty() {
-            self.parts.store.append(&self.write_sets).map_err(|e| e.to_string())?;
+            self.parts
+                .store
+                .append(&self.write_sets)
+                .map_err(|e| e.to_string())?;
             self.write_sets.clear();
             self.check_space();
-            self.begin_checkpoint();
+            self.begin_checkpoint()?;
         }
         if self.flushing || self.parts.store.position() <= self.durable {
             return Ok(());
@@ -321,18 +365,23 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
             } else {
                 warn!(id = "FMQ9012W", qmgr = %self.parts.name, "the journal is nearly full: puts are refused with 2192 until a checkpoint makes room");
             }
-            self.step(Input::SpaceChanged { puts_allowed: allowed });
+            self.step(Input::SpaceChanged {
+                puts_allowed: allowed,
+            });
         }
     }
 
-    fn begin_checkpoint(&mut self) {
+    fn begin_checkpoint(&mut self) -> Result<(), String> {
         if self.checkpoint_running || !self.parts.store.wants_checkpoint() {
-            return;
+            return Ok(());
         }
-        let (Some(job), Some(jobs)) =
-            (self.parts.store.begin_checkpoint(), self.internal.upgrade())
-        else {
-            return;
+        let begun = self
+            .parts
+            .store
+            .begin_checkpoint()
+            .map_err(|e| e.to_string())?;
+        let (Some(job), Some(jobs)) = (begun, self.internal.upgrade()) else {
+            return Ok(());
         };
         self.checkpoint_running = true;
         self.runtime.spawn_blocking(move || {
@@ -344,11 +393,15 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
             // A failure means that the engine has stopped: its next start finds the checkpoint or not.
             drop(jobs.send(Job::CheckpointDone(done)));
         });
+        Ok(())
     }
 
     fn checkpoint_done(&mut self, done: CheckpointDone) -> Result<(), String> {
         self.checkpoint_running = false;
-        self.parts.store.finish_checkpoint(done).map_err(|e| e.to_string())?;
+        self.parts
+            .store
+            .finish_checkpoint(done)
+            .map_err(|e| e.to_string())?;
         self.check_space();
         Ok(())
     }
@@ -356,7 +409,10 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
     /// A stop in good order: everything that was answered or will be is durable first.
     fn stop(&mut self) -> Result<(), String> {
         if !self.write_sets.is_empty() {
-            self.parts.store.append(&self.write_sets).map_err(|e| e.to_string())?;
+            self.parts
+                .store
+                .append(&self.write_sets)
+                .map_err(|e| e.to_string())?;
             self.write_sets.clear();
         }
         let durable = self.syncer.sync().map_err(|e| e.to_string())?;
@@ -375,19 +431,23 @@ impl Flusher {
     fn start<S: LogSync>(syncer: S, name: &QueueManagerName) -> std::io::Result<Self> {
         let (begin, begun) = std::sync::mpsc::channel();
         let (sender, results) = mpsc::unbounded_channel();
-        std::thread::Builder::new().name(format!("sync-{name}")).spawn(move || {
-            while begun.recv().is_ok() {
-                ferrymq_store::crash_point("engine.before_sync");
-                if sender.send(syncer.sync()).is_err() {
-                    return;
+        std::thread::Builder::new()
+            .name(format!("sync-{name}"))
+            .spawn(move || {
+                while begun.recv().is_ok() {
+                    ferrymq_store::crash_point("engine.before_sync");
+                    if sender.send(syncer.sync()).is_err() {
+                        return;
+                    }
                 }
-            }
-        })?;
+            })?;
         Ok(Self { begin, results })
     }
 
     fn begin(&mut self) -> Result<(), String> {
-        self.begin.send(()).map_err(|_| "the syncing thread has ended".to_owned())
+        self.begin
+            .send(())
+            .map_err(|_| "the syncing thread has ended".to_owned())
     }
 
     /// The result of the sync that is under way; never, if there is no such thread.
@@ -395,7 +455,9 @@ impl Flusher {
         match this {
             Some(flusher) => match flusher.results.recv().await {
                 Some(result) => result,
-                None => Err(StoreError::Failed { cause: "the syncing thread has ended".to_owned() }),
+                None => Err(StoreError::Failed {
+                    cause: "the syncing thread has ended".to_owned(),
+                }),
             },
             None => std::future::pending().await,
         }

@@ -49,14 +49,32 @@ pub(crate) async fn run(
                     );
                 }
             }
-            Event::Damaged { queue, sequence, what } => error!(
+            Event::Damaged {
+                queue,
+                sequence,
+                what,
+            } => error!(
                 id = "AMQ8149E", qmgr = %name, queue = %queue, position = %sequence,
                 "a message is damaged and stays where it is: {what}"
             ),
             Event::QueueFull { queue } => {
                 warn!(id = "FMQ9021W", qmgr = %name, queue = %queue, "the queue is full");
             }
-            Event::UnknownQueue { queue, name: queue_name, messages } => warn!(
+            Event::PoisonHeld {
+                queue,
+                sequence,
+                message_id,
+                reason,
+            } => error!(
+                id = "FMQ9023E", qmgr = %name, queue = %queue, position = %sequence,
+                message_id = %message_id, reason = %reason,
+                "a message reached BOTHRESH and neither the backout queue nor the dead-letter queue takes it: it stays and gets pass it over"
+            ),
+            Event::UnknownQueue {
+                queue,
+                name: queue_name,
+                messages,
+            } => warn!(
                 id = "FMQ9022W", qmgr = %name, queue = %queue_name, object = %queue, messages,
                 "messages are stored for a queue that no definition knows; they are kept and not served"
             ),

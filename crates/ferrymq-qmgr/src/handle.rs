@@ -28,7 +28,10 @@ pub(crate) enum Job {
     /// An input without an answer.
     Input(Input),
     /// The definitions changed; the answer says that the engine has them.
-    Definitions { objects: Arc<QueueManager>, answer: oneshot::Sender<()> },
+    Definitions {
+        objects: Arc<QueueManager>,
+        answer: oneshot::Sender<()>,
+    },
     /// A checkpoint has run.
     CheckpointDone(crate::engine_thread::CheckpointOutcome),
     /// Stop in good order: a last sync, then the end.
@@ -130,13 +133,19 @@ impl QueueManagerHandle {
     #[must_use]
     pub fn connect(&self) -> Connection {
         let id = ConnectionId(self.shared.next_connection.fetch_add(1, Ordering::Relaxed));
-        Connection { handle: self.clone(), id }
+        Connection {
+            handle: self.clone(),
+            id,
+        }
     }
 
     /// Gives the engine new definitions and waits until it has them.
     pub(crate) async fn set_objects(&self, objects: Arc<QueueManager>) -> Result<(), Failure> {
         let (answer, done) = oneshot::channel();
-        self.shared.jobs.send(Job::Definitions { objects, answer }).map_err(|_| stopping())?;
+        self.shared
+            .jobs
+            .send(Job::Definitions { objects, answer })
+            .map_err(|_| stopping())?;
         done.await.map_err(|_| stopping())
     }
 
@@ -184,17 +193,36 @@ impl Connection {
         let shared = &self.handle.shared;
         let id = RequestId(shared.next_request.fetch_add(1, Ordering::Relaxed));
         let (answer, receiver) = oneshot::channel();
-        let permit = shared.permits.clone().acquire_owned().await.map_err(|_| stopping())?;
-        let job = Job::Ask { id, connection: self.id, request, answer, permit };
+        let permit = shared
+            .permits
+            .clone()
+            .acquire_owned()
+            .await
+            .map_err(|_| stopping())?;
+        let job = Job::Ask {
+            id,
+            connection: self.id,
+            request,
+            answer,
+            permit,
+        };
         shared.jobs.send(job).map_err(|_| stopping())?;
-        Ok((Asked { jobs: Some(shared.jobs.clone()), id }, receiver))
+        Ok((
+            Asked {
+                jobs: Some(shared.jobs.clone()),
+                id,
+            },
+            receiver,
+        ))
     }
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
         // A failure means that the engine has stopped: its units of work are gone with it.
-        let input = Input::Disconnected { connection: self.id };
+        let input = Input::Disconnected {
+            connection: self.id,
+        };
         drop(self.handle.shared.jobs.send(Job::Input(input)));
     }
 }
@@ -224,5 +252,8 @@ impl Drop for Asked {
 
 /// The queue manager stops: recovery decides what is in doubt.
 pub(crate) fn stopping() -> Failure {
-    Failure { reason: ReasonCode::STOPPING, object: None }
+    Failure {
+        reason: ReasonCode::STOPPING,
+        object: None,
+    }
 }

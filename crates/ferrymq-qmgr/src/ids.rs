@@ -15,8 +15,8 @@ pub(crate) fn random_unit_of_work() -> Result<UnitOfWorkId, Failure> {
 ///
 /// # Errors
 /// 2102 if the operating system gives no random bytes.
-pub(crate) fn seed() -> Result<u64, Failure> {
-    random::<8>().map(u64::from_be_bytes)
+pub(crate) fn seed() -> Result<u128, Failure> {
+    random::<16>().map(u128::from_be_bytes)
 }
 
 /// Random bytes.
@@ -25,7 +25,9 @@ pub(crate) fn seed() -> Result<u64, Failure> {
 /// 2102 if the operating system gives no random bytes.
 pub(crate) fn random<const N: usize>() -> Result<[u8; N], Failure> {
     let mut bytes = [0; N];
-    getrandom::fill(&mut bytes)
-        .map_err(|_| Failure { reason: ReasonCode::RESOURCE_PROBLEM, object: None })?;
+    getrandom::fill(&mut bytes).map_err(|_| Failure {
+        reason: ReasonCode::RESOURCE_PROBLEM,
+        object: None,
+    })?;
     Ok(bytes)
 }

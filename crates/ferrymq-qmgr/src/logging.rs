@@ -30,7 +30,10 @@ pub fn init(config: &LogConfig, node: &str) -> bool {
     tracing_subscriber::fmt()
         .with_writer(std::io::stderr)
         .with_env_filter(filter)
-        .event_format(Line { format, node: node.to_owned() })
+        .event_format(Line {
+            format,
+            node: node.to_owned(),
+        })
         .try_init()
         .is_ok()
 }
@@ -50,7 +53,11 @@ struct Fields {
 
 impl Fields {
     fn set(&mut self, field: &Field, value: Value) {
-        let text = || value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let text = || {
+            value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned)
+        };
         match field.name() {
             "message" => self.message = text(),
             "id" => self.id = Some(text()),
@@ -171,8 +178,13 @@ mod tests {
 
     #[test]
     fn sec_j2_one_event_is_one_line() {
-        let mut fields = Fields { message: "refused\nFAKE line\u{1b}[31m".into(), ..Fields::default() };
-        fields.inserts.insert("got".into(), "CN=x\r\n\u{202e}y".into());
+        let mut fields = Fields {
+            message: "refused\nFAKE line\u{1b}[31m".into(),
+            ..Fields::default()
+        };
+        fields
+            .inserts
+            .insert("got".into(), "CN=x\r\n\u{202e}y".into());
         let line = text(Timestamp::ZERO, Level::WARN, &fields);
         assert!(!line.contains(['\n', '\r', '\u{1b}', '\u{202e}']), "{line}");
         assert!(line.contains("refused\\u{a}FAKE"), "{line}");

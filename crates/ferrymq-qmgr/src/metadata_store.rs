@@ -2,31 +2,38 @@
 
 use std::path::Path;
 
-use ferrymq_journal::{Journal, JournalOptions};
+use ferrymq_journal::{Journal, JournalOptions, OsDisk};
 use ferrymq_metadata::{StateBatch, StateStore};
 use ferrymq_store::StoreError;
-use ferrymq_store_rocksdb::KeyValueStore;
+use ferrymq_store_rocksdb::{Durability, Kv, KvBatch, RocksOptions};
 
 /// Size of a segment of the definitions' log, in bytes: a command has at most 64 KiB.
 const SEGMENT_BYTES: u64 = 4 * 1024 * 1024;
 
-/// Size of the definitions' log, in bytes.
-const LOG_BYTES: u64 = 64 * 1024 * 1024;
+/// Segments of the definitions' log.
+const SEGMENTS: u32 = 16;
+
+/// What is given back when the disk is full, in bytes.
+const RESERVE_BYTES: u64 = 4 * 1024 * 1024;
+
+/// The table of the state machine's rows.
+const TABLE: &str = "definitions";
 
 /// The state machine's rows.
 #[derive(Debug)]
-pub(crate) struct RocksState(KeyValueStore);
+pub(crate) struct RocksState(Kv);
 
 /// Opens both under `directory`.
-pub(crate) fn open(directory: &Path) -> Result<(Journal, RocksState), StoreError> {
-    let log = directory.join("log");
+pub(crate) fn open(directory: &Path) -> Result<(Journal<OsDisk>, RocksState), StoreError> {
     let options = JournalOptions {
         segment_bytes: SEGMENT_BYTES,
-        journal_bytes: LOG_BYTES,
-        ..JournalOptions::default()
+        segments_max: SEGMENTS,
+        reserve_bytes: RESERVE_BYTES,
+        ..JournalOptions::DEFAULTS
     };
-    let log = Journal::open(&log, options)?;
-    Ok((log, RocksState(KeyValueStore::open(&directory.join("state"))?)))
+    let log = Journal::open_directory(&directory.join("log"), options)?;
+    let state = Kv::open(&directory.join("state"), &[TABLE], RocksOptions::default())?;
+    Ok((log, RocksState(state)))
 }
 
 impl StateStore for RocksState {
@@ -34,10 +41,17 @@ impl StateStore for RocksState {
         &self,
         visit: &mut dyn FnMut(&[u8], &[u8]) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
-        self.0.scan(visit)
+        self.0.scan(TABLE, &[], None, visit)
     }
 
     fn write(&self, batch: StateBatch) -> Result<(), StoreError> {
-        self.0.write(batch.deletes, batch.puts)
+        let mut out = KvBatch::new();
+        for key in &batch.deletes {
+            out.delete(TABLE, key);
+        }
+        for (key, value) in &batch.puts {
+            out.put(TABLE, key, value);
+        }
+        self.0.write(&out, Durability::Synced)
     }
 }

@@ -53,7 +53,9 @@ pub(crate) struct Node {
 
 impl fmt::Debug for Node {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Node").field("name", &self.config.node.name).finish_non_exhaustive()
+        f.debug_struct("Node")
+            .field("name", &self.config.node.name)
+            .finish_non_exhaustive()
     }
 }
 
@@ -118,13 +120,19 @@ impl Node {
 
     /// The queue managers that run here.
     pub(crate) fn all_local(&self) -> Vec<LocalQueueManager> {
-        let local = self.local.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let local = self
+            .local
+            .read()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         local.values().cloned().collect()
     }
 
     /// A queue manager that runs here.
     pub(crate) fn local(&self, name: &QueueManagerName) -> Option<LocalQueueManager> {
-        let local = self.local.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let local = self
+            .local
+            .read()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         local.get(name).cloned()
     }
 
@@ -140,7 +148,9 @@ impl Node {
             };
         }
         let name = QueueManagerName::new(name).map_err(|_| unknown())?;
-        self.local(&name).map(|local| local.handle).ok_or_else(unknown)
+        self.local(&name)
+            .map(|local| local.handle)
+            .ok_or_else(unknown)
     }
 
     /// Queue managers that a sender may mean.
@@ -164,9 +174,13 @@ impl Node {
                 self.create(&name).await?;
             }
             let definitions = self.metadata.definitions();
-            let objects = definitions.queue_managers.get(&name).cloned().ok_or_else(|| {
-                RunError::Config(format!("queue manager {name} was created and is not here"))
-            })?;
+            let objects = definitions
+                .queue_managers
+                .get(&name)
+                .cloned()
+                .ok_or_else(|| {
+                    RunError::Config(format!("queue manager {name} was created and is not here"))
+                })?;
             if objects.node != self.config.node.id {
                 return Err(RunError::Config(format!(
                     "node.qmgrs names {name}, but node {} hosts it; remove it from one of the two",
@@ -195,9 +209,7 @@ impl Node {
         loop {
             match self.metadata.propose(&command).await {
                 Ok(_) => return Ok(()),
-                Err(ProposeError::Refused(
-                    CommandError::QueueManagerExists { .. },
-                )) => {
+                Err(ProposeError::Refused(CommandError::QueueManagerExists { .. })) => {
                     // Another node made it: this node has to see it before it knows whose it is.
                     return self.wait_for_queue_manager(name).await;
                 }
@@ -216,7 +228,12 @@ impl Node {
     async fn wait_for_queue_manager(&self, name: &QueueManagerName) -> Result<(), RunError> {
         let mut definitions = self.metadata.watch();
         loop {
-            if definitions.borrow_and_update().definitions.queue_managers.contains_key(name) {
+            if definitions
+                .borrow_and_update()
+                .definitions
+                .queue_managers
+                .contains_key(name)
+            {
                 return Ok(());
             }
             tokio::select! {
@@ -245,8 +262,11 @@ impl Node {
         .map_err(|error| RunError::Metadata(error.to_string()))?
         .map_err(RunError::QueueManager)?;
         let (triggers, triggered) = tokio::sync::mpsc::unbounded_channel();
-        self.tasks.spawn(events::run(name.clone(), received, triggers));
-        let dialer = Dialer { tls: self.tls.clone() };
+        self.tasks
+            .spawn(events::run(name.clone(), received, triggers));
+        let dialer = Dialer {
+            tls: self.tls.clone(),
+        };
         let channels = ChannelInitiator::start(handle.clone(), dialer, self.tasks.clone())
             .await
             .map_err(|failure| RunError::Metadata(failure.reason.to_string()))?;
@@ -254,7 +274,10 @@ impl Node {
         let node = self.clone();
         self.tasks.spawn(async move {
             // No result means that the thread panicked: the process aborts then, unless it was built to unwind.
-            if let Err(cause) = end.await.unwrap_or_else(|_| Err("its thread has ended".into())) {
+            if let Err(cause) = end
+                .await
+                .unwrap_or_else(|_| Err("its thread has ended".into()))
+            {
                 // The failure of one queue manager ends the node: recovery at the next start decides what is in doubt.
                 if node.failure.set(cause).is_err() {
                     warn!("another queue manager failed before");
@@ -262,7 +285,10 @@ impl Node {
                 node.shutdown.cancel();
             }
         });
-        let mut local = self.local.write().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut local = self
+            .local
+            .write()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         local.insert(name, LocalQueueManager { handle, channels });
         Ok(())
     }
@@ -320,7 +346,10 @@ impl Node {
         // Channels finish their batch; whoever does not answer in time is backed out by recovery or at the next bind.
         let quiesced = tokio::time::timeout(Duration::from_secs(5), self.wait_channels(&locals));
         if quiesced.await.is_err() {
-            info!(id = "FMQ9042I", "some channels did not end in time; their batches are settled at the next start");
+            info!(
+                id = "FMQ9042I",
+                "some channels did not end in time; their batches are settled at the next start"
+            );
         }
         for local in &locals {
             local.handle.stop();
@@ -341,8 +370,7 @@ impl Node {
 /// Whether proposing again may help.
 fn is_transient(error: &ProposeError) -> bool {
     match error {
-        ProposeError::NoQuorum(_)
-        | ProposeError::InDoubt(_) => true,
+        ProposeError::NoQuorum(_) | ProposeError::InDoubt(_) => true,
         ProposeError::Refused(_)
         | ProposeError::TooLarge { .. }
         | ProposeError::Format(_)

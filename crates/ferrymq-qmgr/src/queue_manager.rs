@@ -7,7 +7,7 @@ use ferrymq_engine::{EngineBuilder, Limits};
 use ferrymq_journal::{Journal, JournalOptions};
 use ferrymq_objects::QueueManager;
 use ferrymq_store::{QueueManagerStore, RecoveredRow, StoreError, StoreOptions};
-use ferrymq_store_rocksdb::RocksRows;
+use ferrymq_store_rocksdb::{RocksOptions, RocksRows};
 use ferrymq_types::{Epoch, Position, QueueManagerName};
 use tokio::sync::{mpsc, oneshot};
 use tracing::info;
@@ -72,12 +72,17 @@ pub(crate) fn start(
 ) -> Result<(QueueManagerHandle, oneshot::Receiver<Result<(), String>>), StartError> {
     let name = objects.attributes.name.clone();
     let path = directory(data_dir, &name);
-    std::fs::create_dir_all(&path)
-        .map_err(|source| StartError::Directory { path: path.clone(), source })?;
-    let store_error = |source| StartError::Store { name: name.clone(), source };
-    let journal = Journal::open(&path.join("journal"), journal_options(storage)).map_err(store_error)?;
-    let mut builder =
-        EngineBuilder::new(objects.clone(), Epoch::ZERO, Position::ZERO, clock.now());
+    std::fs::create_dir_all(&path).map_err(|source| StartError::Directory {
+        path: path.clone(),
+        source,
+    })?;
+    let store_error = |source| StartError::Store {
+        name: name.clone(),
+        source,
+    };
+    let journal = Journal::open_directory(&path.join("journal"), journal_options(storage))
+        .map_err(store_error)?;
+    let mut builder = EngineBuilder::new(objects.clone(), Epoch::ZERO, Position::ZERO, clock.now());
     builder.limits(Limits {
         // A record has a header and its framing beside the write set.
         write_set_bytes_max: storage.segment.0 / 4 * 3,
@@ -86,10 +91,11 @@ pub(crate) fn start(
     let mut messages: u64 = 0;
     let (store, opened) = QueueManagerStore::open(
         journal,
-        |recovered| RocksRows::open(&path.join("rows"), recovered),
+        |recovered| RocksRows::open(&path.join("rows"), recovered, RocksOptions::default()),
         store_options(storage),
         &mut |row| {
-            messages = messages.saturating_add(u64::from(matches!(row, RecoveredRow::Message { .. })));
+            messages =
+                messages.saturating_add(u64::from(matches!(row, RecoveredRow::Message { .. })));
             feed(&mut builder, row);
             Ok(())
         },
@@ -98,14 +104,22 @@ pub(crate) fn start(
     if let Some(cut) = &opened.cut {
         info!(id = "FMQ9030I", qmgr = %name, "what was never acknowledged was cut off: {cut}");
     }
-    builder.run(opened.epoch, opened.position);
+    builder.resume(opened.epoch, opened.position);
     let mut effects = Vec::new();
     let engine = builder.finish(&mut effects);
     info!(
         id = "AMQ8003I", qmgr = %name, messages, position = %opened.position, epoch = %opened.epoch,
         "queue manager started"
     );
-    let parts = Parts { name: name.clone(), engine, store, objects, effects, clock, events };
+    let parts = Parts {
+        name: name.clone(),
+        engine,
+        store,
+        objects,
+        effects,
+        clock,
+        events,
+    };
     engine_thread::start(parts, runtime).map_err(|source| StartError::Thread { name, source })
 }
 
@@ -113,12 +127,17 @@ fn feed(builder: &mut EngineBuilder, row: RecoveredRow) {
     match row {
         RecoveredRow::Counters { sequence, body } => builder.counters(sequence, body),
         RecoveredRow::Queue { queue, row } => builder.queue(queue, row),
-        RecoveredRow::Message { queue, sequence, row, delivery_count } => {
+        RecoveredRow::Message {
+            queue,
+            sequence,
+            row,
+            delivery_count,
+        } => {
             builder.message(queue, sequence, &row, delivery_count);
         }
         RecoveredRow::Sender(row) => builder.sender(*row),
         RecoveredRow::Receiver(row) => builder.receiver(*row),
-        RecoveredRow::ChannelStopped { channel } => builder.channel_stopped(channel),
+        RecoveredRow::StoppedChannel(channel) => builder.channel_stopped(channel),
         RecoveredRow::UnitOfWork(row) => builder.unit_of_work(row),
         RecoveredRow::Account(entry) => builder.account(*entry),
     }
@@ -127,13 +146,17 @@ fn feed(builder: &mut EngineBuilder, row: RecoveredRow) {
 fn journal_options(storage: &StorageConfig) -> JournalOptions {
     JournalOptions {
         segment_bytes: storage.segment.0,
-        journal_bytes: storage.journal.0,
-        ..JournalOptions::default()
+        segments_max: u32::try_from(storage.journal.0 / storage.segment.0).unwrap_or(u32::MAX),
+        reserve_bytes: storage.segment.0,
+        ..JournalOptions::DEFAULTS
     }
 }
 
 fn store_options(storage: &StorageConfig) -> StoreOptions {
-    StoreOptions { checkpoint_bytes: storage.journal.0 / 2, ..StoreOptions::DEFAULTS }
+    StoreOptions {
+        checkpoint_bytes: storage.journal.0 / 2,
+        ..StoreOptions::DEFAULTS
+    }
 }
 
 /// Events of a queue manager, for its channel initiator and its log.
@@ -149,7 +172,10 @@ mod tests {
     fn sec_z8_no_queue_manager_name_leaves_the_data_directory() {
         let check = |name: &str, expected: &str| {
             let name = QueueManagerName::new(name).unwrap();
-            assert_eq!(directory(Path::new("d"), &name), Path::new("d/qmgrs").join(expected));
+            assert_eq!(
+                directory(Path::new("d"), &name),
+                Path::new("d/qmgrs").join(expected)
+            );
         };
         check("QM1", "QM1");
         check("..", "%2E.");

@@ -17,7 +17,6 @@ use tracing::{info, warn};
 
 use crate::channels::{FRAME_BYTES_MAX, with_causes};
 use crate::clock::Clock;
-use crate::{commands, metadata_store};
 use crate::config::NodeConfig;
 use crate::network::Network;
 use crate::node::Node;
@@ -25,6 +24,7 @@ use crate::queue_manager::StartError;
 use crate::services::admin::{AdminService, Callers};
 use crate::services::channel::ChannelService;
 use crate::services::messaging::MessagingService;
+use crate::{commands, metadata_store};
 
 /// Why a node does not run, or ended.
 #[derive(Debug, thiserror::Error)]
@@ -133,8 +133,10 @@ pub(crate) async fn run_with(
     on_ready: impl FnOnce(Ready) + Send,
 ) -> Result<(), RunError> {
     let data_dir = config.node.data_dir.clone();
-    std::fs::create_dir_all(&data_dir)
-        .map_err(|source| RunError::DataDirectory { path: data_dir.clone(), source })?;
+    std::fs::create_dir_all(&data_dir).map_err(|source| RunError::DataDirectory {
+        path: data_dir.clone(),
+        source,
+    })?;
     // One set of files for both listeners; they differ in whether a certificate must come at the handshake.
     let mq_tls = tls_files(&config)
         .map(|files| TlsReloader::load(files, ClientVerification::Optional).map(Arc::new))
@@ -147,15 +149,25 @@ pub(crate) async fn run_with(
         .auth
         .admin_peers
         .iter()
-        .map(|text| PeerPattern::parse(text).map_err(|e| RunError::Config(format!("{text:?}: {e}"))))
+        .map(|text| {
+            PeerPattern::parse(text).map_err(|e| RunError::Config(format!("{text:?}: {e}")))
+        })
         .collect::<Result<Vec<_>, _>>()?;
     let network = Network::new(&config.cluster, peer_tls.clone()).map_err(RunError::Config)?;
     let network = Arc::new(network);
     // Addresses first: a port that is in use is told before anything is opened or changed.
-    let security = mq_tls.clone().map_or(ListenerSecurity::PlainLoopback, ListenerSecurity::Tls);
+    let security = mq_tls
+        .clone()
+        .map_or(ListenerSecurity::PlainLoopback, ListenerSecurity::Tls);
     let mq = bind("listen.mq", config.listen.mq, security)?;
     let peer = peer_tls
-        .map(|tls| bind("listen.peer", config.listen.peer, ListenerSecurity::Tls(tls)))
+        .map(|tls| {
+            bind(
+                "listen.peer",
+                config.listen.peer,
+                ListenerSecurity::Tls(tls),
+            )
+        })
         .transpose()?;
     let metadata = open_metadata(&config, network.clone()).await?;
     let node = Node::new(
@@ -219,7 +231,12 @@ fn metadata_config(config: &NodeConfig) -> MetadataConfig {
         election_timeout: config.cluster.election_timeout.0,
         heartbeat: config.cluster.heartbeat.0,
         snapshot_every: config.cluster.snapshot_every,
-        ..MetadataConfig::new(config.cluster.name.clone(), config.node.id, members, directory)
+        ..MetadataConfig::new(
+            config.cluster.name.clone(),
+            config.node.id,
+            members,
+            directory,
+        )
     }
 }
 
@@ -233,7 +250,10 @@ async fn serve(
 ) -> Result<(), RunError> {
     let peer = peer.map(|listener| listener.start(router(peer_routes(node))));
     if peer.is_some() {
-        node.metadata().bootstrap().await.map_err(|error| RunError::metadata(&error))?;
+        node.metadata()
+            .bootstrap()
+            .await
+            .map_err(|error| RunError::metadata(&error))?;
     }
     node.start_queue_managers().await?;
     if let Some(script) = first_objects {
@@ -241,7 +261,10 @@ async fn serve(
     }
     let (health, routes) = mq_routes(node).await?;
     let mq = mq.start(router(routes));
-    let ready = Ready { mq: mq.local_addr(), peer: peer.as_ref().map(ListenerHandle::local_addr) };
+    let ready = Ready {
+        mq: mq.local_addr(),
+        peer: peer.as_ref().map(ListenerHandle::local_addr),
+    };
     info!(id = "FMQ9043I", mq = %ready.mq, "the node serves");
     on_ready(ready);
     tokio::select! {
@@ -249,7 +272,9 @@ async fn serve(
         () = node.cancelled() => {}
     }
     info!(id = "FMQ9044I", "the node ends");
-    health.set_service_status("", tonic_health::ServingStatus::NotServing).await;
+    health
+        .set_service_status("", tonic_health::ServingStatus::NotServing)
+        .await;
     // Channels end with their queue managers; what clients have open ends with the listener.
     for listener in [Some(mq), peer].into_iter().flatten() {
         if let Err(error) = listener.stop().await {
@@ -264,11 +289,9 @@ fn router(routes: Routes) -> tonic::transport::server::Router {
 }
 
 fn peer_routes(node: &Arc<Node>) -> Routes {
-    Routes::new(node.metadata().service())
-        .add_service(admin_v1::admin_server::AdminServer::new(AdminService::new(
-            node.clone(),
-            Callers::Nodes,
-        )))
+    Routes::new(node.metadata().service()).add_service(admin_v1::admin_server::AdminServer::new(
+        AdminService::new(node.clone(), Callers::Nodes),
+    ))
 }
 
 async fn mq_routes(
@@ -276,11 +299,15 @@ async fn mq_routes(
 ) -> Result<(tonic_health::server::HealthReporter, Routes), RunError> {
     let (health, health_service) = tonic_health::server::health_reporter();
     for service in ["", "ferrymq.v1.Messaging"] {
-        health.set_service_status(service, tonic_health::ServingStatus::Serving).await;
+        health
+            .set_service_status(service, tonic_health::ServingStatus::Serving)
+            .await;
     }
     for name in &node.config().node.qmgrs {
         let service = format!("qmgr/{name}");
-        health.set_service_status(service, tonic_health::ServingStatus::Serving).await;
+        health
+            .set_service_status(service, tonic_health::ServingStatus::Serving)
+            .await;
     }
     let reflection = tonic_reflection::server::Builder::configure()
         .register_encoded_file_descriptor_set(DESCRIPTOR_SET)

@@ -47,7 +47,10 @@ fn shorten(text: &str, length_max: usize) -> String {
 }
 
 fn text<'a>(metadata: &'a MetadataMap, key: &str) -> &'a str {
-    metadata.get(key).and_then(|v| v.to_str().ok()).unwrap_or_default()
+    metadata
+        .get(key)
+        .and_then(|v| v.to_str().ok())
+        .unwrap_or_default()
 }
 
 /// Lets an application in, or not: by its server-connection channel's SSLCAUTH and SSLPEER, or on loopback without TLS.
@@ -60,7 +63,10 @@ pub(crate) fn authorize_client(
     let application = shorten(text(metadata, APPLICATION_KEY), APPLICATION_LENGTH_MAX);
     if !peer.tls {
         // Plain text is for loopback; the transport refuses it elsewhere.
-        return Ok(Client { user: "local".into(), application });
+        return Ok(Client {
+            user: "local".into(),
+            application,
+        });
     }
     let name = text(metadata, CHANNEL_KEY);
     let objects = handle.objects();
@@ -90,8 +96,15 @@ pub(crate) fn authorize_client(
         );
         refused()
     })?;
-    let user = if channel.mca_user.is_empty() { common_name(peer) } else { channel.mca_user.clone() };
-    Ok(Client { user: shorten(&user, USER_LENGTH_MAX), application })
+    let user = if channel.mca_user.is_empty() {
+        common_name(peer)
+    } else {
+        channel.mca_user.clone()
+    };
+    Ok(Client {
+        user: shorten(&user, USER_LENGTH_MAX),
+        application,
+    })
 }
 
 /// Lets an administrator in, or not: by the node's `auth.admin_peers`, or on loopback without TLS.
@@ -104,9 +117,11 @@ pub(crate) fn authorize_administrator(
         return Ok(());
     }
     let allowed = peer.certificate.as_ref().is_some_and(|certificate| {
-        patterns
-            .iter()
-            .any(|pattern| pattern.matches(&certificate.subject, &certificate.serial).is_ok())
+        patterns.iter().any(|pattern| {
+            pattern
+                .matches(&certificate.subject, &certificate.serial)
+                .is_ok()
+        })
     });
     if allowed {
         return Ok(());
@@ -146,13 +161,14 @@ pub(crate) fn check_channel_peer(
     let pattern = PeerPattern::parse_attribute(&channel.ssl_peer_name)
         .map_err(|error| ChannelRefusal::Pattern(error.to_string()))?;
     let names = peer.certificate.as_ref().map(|c| c.names());
-    check_peer(peer.tls, authentication.into(), pattern.as_ref(), names)
-        .map_err(ChannelRefusal::Peer)
+    check_peer(peer.tls, authentication, pattern.as_ref(), names).map_err(ChannelRefusal::Peer)
 }
 
 /// The peer's subject, for the operator.
 pub(crate) fn subject(peer: &PeerInfo) -> String {
-    peer.certificate.as_ref().map_or_else(|| "no certificate".to_owned(), |c| c.subject.to_string())
+    peer.certificate
+        .as_ref()
+        .map_or_else(|| "no certificate".to_owned(), |c| c.subject.to_string())
 }
 
 fn common_name(peer: &PeerInfo) -> String {

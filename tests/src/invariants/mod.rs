@@ -71,8 +71,8 @@ pub(crate) struct Dumped {
 pub(crate) struct Dump {
     pub(crate) items: Vec<Dumped>,
     pub(crate) accounts: Vec<(usize, AccountEntry)>,
-    /// By node and queue: depth by the engine's counter, and items that the dump had.
-    pub(crate) depths: BTreeMap<(usize, QueueName), (u64, u64)>,
+    /// By node and queue: depth by the engine's counter, uncommitted puts and gets among it, and items that the dump had.
+    pub(crate) depths: BTreeMap<(usize, QueueName), (u64, u64, u64)>,
     /// Whether a restart came before it: non-persistent messages are gone.
     pub(crate) restarted: bool,
 }

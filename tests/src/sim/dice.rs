@@ -12,7 +12,7 @@ impl Dice {
     }
 
     pub(crate) fn seed(&mut self) -> u64 {
-        self.0.next()
+        self.0.number()
     }
 
     /// Below `end`.

@@ -17,6 +17,15 @@ impl Trace {
         }
     }
 
+    /// Words for later, if somebody will read them.
+    pub(crate) fn words(&self, what: impl FnOnce() -> String) -> String {
+        if self.lines.is_some() {
+            what()
+        } else {
+            String::new()
+        }
+    }
+
     pub(crate) fn add(&mut self, now: Timestamp, what: impl FnOnce() -> String) {
         if let Some(lines) = &mut self.lines {
             let mut what = what();

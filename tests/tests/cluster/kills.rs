@@ -10,14 +10,18 @@ use rand::{RngExt as _, SeedableRng as _};
 const KILLS: u32 = 10;
 
 fn number(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().map_or(default, |text| text.parse().expect("a number"))
+    std::env::var(name)
+        .ok()
+        .map_or(default, |text| text.parse().expect("a number"))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn inv_c1_kills_at_random_moments_lose_and_repeat_nothing() {
     let kills = u32::try_from(number("FERRYMQ_KILLS", u64::from(KILLS))).expect("a small number");
     let seed = number("FERRYMQ_SEED", 1);
-    println!("repeat with FERRYMQ_KILLS={kills} FERRYMQ_SEED={seed} cargo test -p ferrymq-tests --test cluster");
+    println!(
+        "repeat with FERRYMQ_KILLS={kills} FERRYMQ_SEED={seed} cargo test -p ferrymq-tests --test cluster"
+    );
     let mut random = rand::rngs::StdRng::seed_from_u64(seed);
     let mut nodes = Nodes::prepare(2, false);
     for node in [1, 2] {
@@ -28,7 +32,11 @@ async fn inv_c1_kills_at_random_moments_lose_and_repeat_nothing() {
 
     // Enough messages that some are on their way at every kill.
     let count = u64::from(kills) * 300;
-    let producer = tokio::spawn(traffic::produce(nodes.application(1), "OUT.2".into(), count));
+    let producer = tokio::spawn(traffic::produce(
+        nodes.application(1),
+        "OUT.2".into(),
+        count,
+    ));
     let consumer = tokio::spawn(traffic::consume(
         nodes.application(2),
         "IN".into(),
@@ -42,7 +50,11 @@ async fn inv_c1_kills_at_random_moments_lose_and_repeat_nothing() {
         nodes.start(node);
         nodes.wait_up(node).await;
         if (kill + 1) % 10 == 0 {
-            println!("{} kills, producer done: {}", kill + 1, producer.is_finished());
+            println!(
+                "{} kills, producer done: {}",
+                kill + 1,
+                producer.is_finished()
+            );
         }
     }
     producer.await.expect("the producer");
@@ -51,7 +63,10 @@ async fn inv_c1_kills_at_random_moments_lose_and_repeat_nothing() {
         .expect("every message arrives in time")
         .expect("the consumer");
     let expected: Vec<String> = (0..count).map(|n| n.to_string()).collect();
-    let first = got.iter().zip(&expected).position(|(got, expected)| got != expected);
+    let first = got
+        .iter()
+        .zip(&expected)
+        .position(|(got, expected)| got != expected);
     assert_eq!(
         (got.len(), first),
         (expected.len(), None),
@@ -61,6 +76,10 @@ async fn inv_c1_kills_at_random_moments_lose_and_repeat_nothing() {
     for (queue, node) in [("IN", 2), ("DLQ", 2), ("QM2", 1)] {
         let display = format!("DISPLAY QLOCAL({queue}) CURDEPTH");
         let depth = nodes.attribute(node, &display, "CURDEPTH").await;
-        assert_eq!(depth.as_deref(), Some("0"), "{queue} of QM{node} at the end");
+        assert_eq!(
+            depth.as_deref(),
+            Some("0"),
+            "{queue} of QM{node} at the end"
+        );
     }
 }

@@ -27,7 +27,10 @@ async fn leader(nodes: &Nodes, ask: usize) -> Option<usize> {
 async fn inv_r1_a_definition_survives_the_loss_of_the_leader() {
     let mut nodes = three().await;
     // Said to a node that does not host the queue manager, and perhaps does not lead.
-    let report = nodes.mqsc(3, 1, "DEFINE QLOCAL(A) MAXDEPTH(7)").await.expect("defined");
+    let report = nodes
+        .mqsc(3, 1, "DEFINE QLOCAL(A) MAXDEPTH(7)")
+        .await
+        .expect("defined");
     assert!(report.contains("AMQ8006I"), "{report}");
     let leading = leader(&nodes, 1).await.expect("somebody leads");
     nodes.kill(leading);
@@ -41,7 +44,10 @@ async fn inv_r1_a_definition_survives_the_loss_of_the_leader() {
     nodes.start(leading);
     nodes.wait_up(leading).await;
     for number in 1..=3 {
-        let shown = nodes.mqsc(number, 1, "DISPLAY QLOCAL(A) MAXDEPTH").await.expect("displayed");
+        let shown = nodes
+            .mqsc(number, 1, "DISPLAY QLOCAL(A) MAXDEPTH")
+            .await
+            .expect("displayed");
         assert!(shown.contains("MAXDEPTH(7)"), "node {number}: {shown}");
     }
 }
@@ -53,17 +59,32 @@ async fn inv_r3_without_a_majority_definitions_are_refused_and_messages_flow() {
     nodes.define(1, "DEFINE CHANNEL(APP.SVRCONN) CHLTYPE(SVRCONN) SSLCIPH(ANY_TLS12_OR_HIGHER) SSLPEER('OU=Applications,O=FerryMQ')").await;
     nodes.kill(2);
     nodes.kill(3);
-    let refused = nodes.mqsc(1, 1, "DEFINE QLOCAL(B)").await.expect_err("no majority");
-    assert!(refused.contains("9001") || refused.contains("9002"), "{refused}");
-    let client = Client::connect(&nodes.application(1)).await.expect("connect");
-    let message = wire::Message { data: "x".into(), ..wire::Message::default() };
+    let refused = nodes
+        .mqsc(1, 1, "DEFINE QLOCAL(B)")
+        .await
+        .expect_err("no majority");
+    assert!(
+        refused.contains("9001") || refused.contains("9002"),
+        "{refused}"
+    );
+    let client = Client::connect(&nodes.application(1))
+        .await
+        .expect("connect");
+    let message = wire::Message {
+        data: "x".into(),
+        ..wire::Message::default()
+    };
     let put = wire::PutRequest {
         queue: "A".into(),
         message: Some(message),
         ..wire::PutRequest::default()
     };
     client.put(put).await.expect("put without a majority");
-    let get = wire::GetRequest { queue: "A".into(), wait_ms: 1000, ..wire::GetRequest::default() };
+    let get = wire::GetRequest {
+        queue: "A".into(),
+        wait_ms: 1000,
+        ..wire::GetRequest::default()
+    };
     let got = client.get(get).await.expect("get").expect("the message");
     assert_eq!(&got.data[..], b"x");
     // Once a majority has settled the log, the node surely refuses at once or takes the change again.

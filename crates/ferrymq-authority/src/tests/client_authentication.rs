@@ -1,5 +1,7 @@
 use super::{SERIAL, name, pattern};
-use crate::{PeerCertificateNames, PeerRefusal, SslClientAuthentication, check_peer};
+use ferrymq_objects::SslClientAuthentication;
+
+use crate::{PeerCertificateNames, PeerRefusal, check_peer};
 
 /// tls, SSLCAUTH, pattern, certificate, outcome: every cell.
 #[test]

@@ -100,13 +100,27 @@ impl ChannelInitiator {
         tasks: TaskTracker,
     ) -> Result<Arc<Self>, Failure> {
         let connection = handle.connect();
-        let Reply::Channels { senders, stopped, .. } = connection.ask(Request::ChannelRows).await?
+        let Reply::Channels {
+            senders, stopped, ..
+        } = connection.ask(Request::ChannelRows).await?
         else {
-            return Err(Failure { reason: ReasonCode::UNEXPECTED_ERROR, object: None });
+            return Err(Failure {
+                reason: ReasonCode::UNEXPECTED_ERROR,
+                object: None,
+            });
         };
-        let state = State { stopped: stopped.into_iter().collect(), ..State::default() };
+        let state = State {
+            stopped: stopped.into_iter().collect(),
+            ..State::default()
+        };
         let objects = handle.objects();
-        let this = Arc::new(Self { handle, connection, dialer, tasks, state: Mutex::new(state) });
+        let this = Arc::new(Self {
+            handle,
+            connection,
+            dialer,
+            tasks,
+            state: Mutex::new(state),
+        });
         this.definitions_changed(&objects);
         for row in senders.into_iter().filter(|row| !row.in_doubt.is_empty()) {
             this.trigger_channel(&row.channel);
@@ -119,10 +133,18 @@ impl ChannelInitiator {
         while let Some(Triggered { queue, channel }) = triggers.recv().await {
             let channel = channel.or_else(|| {
                 // TRIGDATA is blank: the first channel with that transmission queue.
-                self.handle.objects().channels.values().find_map(|c| match c {
-                    Channel::Sender(s) if s.transmission_queue == queue => Some(s.base.name.clone()),
-                    Channel::Sender(_) | Channel::Receiver(_) | Channel::ServerConnection(_) => None,
-                })
+                self.handle
+                    .objects()
+                    .channels
+                    .values()
+                    .find_map(|c| match c {
+                        Channel::Sender(s) if s.transmission_queue == queue => {
+                            Some(s.base.name.clone())
+                        }
+                        Channel::Sender(_)
+                        | Channel::Receiver(_)
+                        | Channel::ServerConnection(_) => None,
+                    })
             });
             if let Some(channel) = channel {
                 self.trigger_channel(&channel);
@@ -153,12 +175,18 @@ impl ChannelInitiator {
             if !kept {
                 let mode = StopMode::Force;
                 let status = StopStatus::Inactive;
-                drop(sender.inputs.send(SenderInput::StopRequested { mode, status }));
+                drop(
+                    sender
+                        .inputs
+                        .send(SenderInput::StopRequested { mode, status }),
+                );
             }
             kept
         });
         for (name, channel) in &objects.channels {
-            let Channel::Sender(definition) = channel else { continue };
+            let Channel::Sender(definition) = channel else {
+                continue;
+            };
             let config = match SenderConfig::new(definition.clone(), objects) {
                 Ok(config) => config,
                 Err(error) => {
@@ -167,7 +195,11 @@ impl ChannelInitiator {
                 }
             };
             if let Some(sender) = state.senders.get(name) {
-                drop(sender.inputs.send(SenderInput::DefinitionChanged(Box::new(config))));
+                drop(
+                    sender
+                        .inputs
+                        .send(SenderInput::DefinitionChanged(Box::new(config))),
+                );
                 continue;
             }
             match self.spawn_sender(config, state.stopped.contains(name)) {
@@ -183,7 +215,12 @@ impl ChannelInitiator {
     }
 
     fn spawn_sender(&self, config: SenderConfig, stopped: bool) -> Result<Sender, Failure> {
-        let machine = SenderMca::new(config, ids::seed()?, stopped);
+        let seed = ids::seed()?;
+        let machine = if stopped {
+            SenderMca::new_stopped(config, seed)
+        } else {
+            SenderMca::new(config, seed)
+        };
         let status = StatusCell::new(machine.status());
         let (inputs, receiver) = mpsc::unbounded_channel();
         let task = SenderTask {
@@ -194,11 +231,18 @@ impl ChannelInitiator {
             status: status.clone(),
         };
         let task = self.tasks.spawn(task.run());
-        Ok(Sender { inputs, status, task })
+        Ok(Sender {
+            inputs,
+            status,
+            task,
+        })
     }
 
     /// `START CHANNEL`.
-    pub(crate) async fn start_channel(&self, name: &ChannelName) -> Result<(), ChannelCommandError> {
+    pub(crate) async fn start_channel(
+        &self,
+        name: &ChannelName,
+    ) -> Result<(), ChannelCommandError> {
         if !self.handle.objects().channels.contains_key(name) {
             return Err(ChannelCommandError::NotFound(name.clone()));
         }
@@ -224,10 +268,18 @@ impl ChannelInitiator {
         }
         let state = self.state();
         if let Some(sender) = state.senders.get(name) {
-            drop(sender.inputs.send(SenderInput::StopRequested { mode, status }));
+            drop(
+                sender
+                    .inputs
+                    .send(SenderInput::StopRequested { mode, status }),
+            );
         }
         for receiver in state.receivers.values().filter(|r| r.channel == *name) {
-            drop(receiver.inputs.send(ReceiverInput::StopRequested { mode, status }));
+            drop(
+                receiver
+                    .inputs
+                    .send(ReceiverInput::StopRequested { mode, status }),
+            );
         }
         Ok(())
     }
@@ -237,8 +289,14 @@ impl ChannelInitiator {
         channel: &ChannelName,
         stopped: bool,
     ) -> Result<(), ChannelCommandError> {
-        let request = Request::SetChannelStopped { channel: channel.clone(), stopped };
-        self.connection.ask(request).await.map_err(ChannelCommandError::Engine)?;
+        let request = Request::SetChannelStopped {
+            channel: channel.clone(),
+            stopped,
+        };
+        self.connection
+            .ask(request)
+            .await
+            .map_err(ChannelCommandError::Engine)?;
         let mut state = self.state();
         if stopped {
             state.stopped.insert(channel.clone());
@@ -259,7 +317,10 @@ impl ChannelInitiator {
         let idle = |status: ChannelStatus| {
             matches!(status.state, ChannelState::Inactive | ChannelState::Stopped)
         };
-        state.senders.get(channel).is_some_and(|s| !idle(s.status.get()))
+        state
+            .senders
+            .get(channel)
+            .is_some_and(|s| !idle(s.status.get()))
             || state.receivers.values().any(|r| r.channel == *channel)
     }
 
@@ -280,9 +341,22 @@ impl ChannelInitiator {
         let mut state = self.state();
         let number = state.next_receiver;
         state.next_receiver = number.saturating_add(1);
-        state.receivers.insert(number, Receiver { channel, inputs, status: cell.clone() });
+        state.receivers.insert(
+            number,
+            Receiver {
+                channel,
+                inputs,
+                status: cell.clone(),
+            },
+        );
         drop(state);
-        (Registration { initiator: self.clone(), number }, cell)
+        (
+            Registration {
+                initiator: self.clone(),
+                number,
+            },
+            cell,
+        )
     }
 
     /// The status of every channel that has one.
@@ -303,14 +377,24 @@ impl ChannelInitiator {
         let mut state = self.state();
         let (mode, status) = (StopMode::Quiesce, StopStatus::Inactive);
         for sender in state.senders.values() {
-            drop(sender.inputs.send(SenderInput::StopRequested { mode, status }));
+            drop(
+                sender
+                    .inputs
+                    .send(SenderInput::StopRequested { mode, status }),
+            );
         }
         for receiver in state.receivers.values() {
-            drop(receiver.inputs.send(ReceiverInput::StopRequested { mode, status }));
+            drop(
+                receiver
+                    .inputs
+                    .send(ReceiverInput::StopRequested { mode, status }),
+            );
         }
         // Without their inputs the tasks end when the machines are at rest.
         let senders = std::mem::take(&mut state.senders);
-        state.ending.extend(senders.into_values().map(|sender| sender.task));
+        state
+            .ending
+            .extend(senders.into_values().map(|sender| sender.task));
     }
 
     /// The queue manager's handle.

@@ -31,7 +31,10 @@ impl StatusCell {
 
     /// The status.
     pub(crate) fn get(&self) -> ChannelStatus {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 }
 

@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use ferrymq_channel::{
-    Answer, AskId, ReceiverEffect, ReceiverInput, ReceiverMca, ReceiverTimer,
-};
+use ferrymq_channel::{Answer, AskId, ReceiverEffect, ReceiverInput, ReceiverMca, ReceiverTimer};
 use ferrymq_proto::channel_v1 as pb;
 use ferrymq_types::Timestamp;
 use futures::future::BoxFuture;
@@ -55,12 +53,23 @@ pub(crate) async fn run(conversation: Conversation, first: ReceiverInput) {
     let mut input = first;
     loop {
         let mut effects = Vec::new();
-        let now = running.conversation.connection.queue_manager().clock().now();
-        running.conversation.machine.handle(now, input, &mut effects);
+        let now = running
+            .conversation
+            .connection
+            .queue_manager()
+            .clock()
+            .now();
+        running
+            .conversation
+            .machine
+            .handle(now, input, &mut effects);
         for effect in effects {
             running.perform(effect).await;
         }
-        running.conversation.status.set(running.conversation.machine.status());
+        running
+            .conversation
+            .status
+            .set(running.conversation.machine.status());
         if running.conversation.machine.is_closed() {
             // Dropping the connection backs out what was not committed.
             return;
@@ -73,7 +82,11 @@ impl Running {
     async fn next(&mut self) -> ReceiverInput {
         loop {
             let clock = self.conversation.connection.queue_manager().clock();
-            let timer = self.timers.iter().min_by_key(|(_, at)| **at).map(|(t, at)| (*t, *at));
+            let timer = self
+                .timers
+                .iter()
+                .min_by_key(|(_, at)| **at)
+                .map(|(t, at)| (*t, *at));
             let at = timer.map(|(_, at)| clock.instant(at));
             let wakeup = async {
                 match at {
@@ -139,10 +152,12 @@ impl Running {
                 match self.conversation.connection.start(request).await {
                     Ok((asked, answer)) => {
                         self.asked.insert(ask, asked);
-                        self.answers.push(async move { (ask, answer.await.ok()) }.boxed());
+                        self.answers
+                            .push(async move { (ask, answer.await.ok()) }.boxed());
                     }
                     Err(failure) => {
-                        self.answers.push(async move { (ask, Some(Err(failure))) }.boxed());
+                        self.answers
+                            .push(async move { (ask, Some(Err(failure))) }.boxed());
                     }
                 }
             }
@@ -153,7 +168,9 @@ impl Running {
                 self.timers.remove(&timer);
             }
             ReceiverEffect::StateChanged(_) => {
-                self.conversation.status.set(self.conversation.machine.status());
+                self.conversation
+                    .status
+                    .set(self.conversation.machine.status());
             }
             ReceiverEffect::Report(event) => {
                 let status = self.conversation.machine.status();

@@ -52,7 +52,9 @@ impl Link {
     /// Subject of the partner's certificate; empty without TLS.
     fn peer(&self) -> String {
         let certificate = self.connection.server().certificate.as_ref();
-        certificate.map(|c| c.subject.to_string()).unwrap_or_default()
+        certificate
+            .map(|c| c.subject.to_string())
+            .unwrap_or_default()
     }
 }
 
@@ -64,7 +66,10 @@ struct DialError {
 
 impl DialError {
     fn refused(text: impl Into<String>) -> Self {
-        Self { text: text.into(), refused: true }
+        Self {
+            text: text.into(),
+            refused: true,
+        }
     }
 
     fn from_connect(error: ConnectError) -> Self {
@@ -74,14 +79,20 @@ impl DialError {
             | ConnectError::PlainText { .. }
             | ConnectError::Timeout { .. } => false,
         };
-        Self { text: wire::with_causes(&error), refused }
+        Self {
+            text: wire::with_causes(&error),
+            refused,
+        }
     }
 }
 
 impl Dialer {
     async fn dial(self, address: Address, channel: ChannelBase) -> Result<Link, DialError> {
         let tls = self.client_tls(&channel)?;
-        let target = Target { host: address.host.clone(), port: address.port };
+        let target = Target {
+            host: address.host.clone(),
+            port: address.port,
+        };
         let connection = ferrymq_transport::connect(&[target], tls.as_ref(), CONNECT_TIMEOUT)
             .await
             .map_err(DialError::from_connect)?;
@@ -91,7 +102,10 @@ impl Dialer {
             .max_encoding_message_size(wire::FRAME_BYTES_MAX);
         let stream = tokio::time::timeout(CONNECT_TIMEOUT, client.run(ReceiverStream::new(frames)))
             .await
-            .map_err(|_| DialError { text: format!("{address}: no answer"), refused: false })?
+            .map_err(|_| DialError {
+                text: format!("{address}: no answer"),
+                refused: false,
+            })?
             .map_err(|status| match connection.failure() {
                 // With TLS 1.3 the partner's refusal of our certificate comes with the first call.
                 Some(error) => DialError::from_connect(error),
@@ -100,7 +114,11 @@ impl Dialer {
                     refused: false,
                 },
             })?;
-        Ok(Link { send, receive: stream.into_inner(), connection })
+        Ok(Link {
+            send,
+            receive: stream.into_inner(),
+            connection,
+        })
     }
 
     /// SSLCIPH asks for TLS; SSLPEER says who the server must be.
@@ -113,7 +131,9 @@ impl Dialer {
         if channel.ssl_cipher.is_empty() {
             return match pattern {
                 None => Ok(None),
-                Some(_) => Err(DialError::refused("SSLPEER is set, but SSLCIPH asks for no TLS")),
+                Some(_) => Err(DialError::refused(
+                    "SSLPEER is set, but SSLCIPH asks for no TLS",
+                )),
             };
         }
         let tls = self.tls.as_ref().ok_or_else(|| {
@@ -121,7 +141,9 @@ impl Dialer {
         })?;
         let rule = pattern.map_or(ServerRule::AnyTrusted, ServerRule::Name);
         let client = tls.current().client(rule);
-        client.map(Some).map_err(|error| DialError::refused(error.to_string()))
+        client
+            .map(Some)
+            .map_err(|error| DialError::refused(error.to_string()))
     }
 }
 
@@ -181,7 +203,11 @@ impl Running {
                 return None;
             }
             let clock = self.task.connection.queue_manager().clock();
-            let timer = self.timers.iter().min_by_key(|(_, at)| **at).map(|(t, at)| (*t, *at));
+            let timer = self
+                .timers
+                .iter()
+                .min_by_key(|(_, at)| **at)
+                .map(|(t, at)| (*t, *at));
             let at = timer.map(|(_, at)| clock.instant(at));
             let wakeup = async {
                 match at {
@@ -271,10 +297,12 @@ impl Running {
             SenderEffect::Ask { ask, request } => match self.task.connection.start(request).await {
                 Ok((asked, answer)) => {
                     self.asked.insert(ask, asked);
-                    self.answers.push(async move { (ask, answer.await.ok()) }.boxed());
+                    self.answers
+                        .push(async move { (ask, answer.await.ok()) }.boxed());
                 }
                 Err(failure) => {
-                    self.answers.push(async move { (ask, Some(Err(failure))) }.boxed());
+                    self.answers
+                        .push(async move { (ask, Some(Err(failure))) }.boxed());
                 }
             },
             // Dropping it cancels; an answer that is under way still comes.
@@ -315,10 +343,15 @@ async fn maybe<T>(future: &mut Option<BoxFuture<'static, T>>) -> T {
 
 /// The next frame of the partner, or how the connection ended.
 async fn receive(link: &mut Option<Link>) -> Result<ferrymq_channel::ReceiverFrame, String> {
-    let Some(link) = link else { return std::future::pending().await };
+    let Some(link) = link else {
+        return std::future::pending().await;
+    };
     match link.receive.next().await {
         Some(Ok(frame)) => wire::receiver_from_wire(frame).map_err(|error| {
-            error!(id = "AMQ9207E", "a partner sent a frame that cannot be read: {error}");
+            error!(
+                id = "AMQ9207E",
+                "a partner sent a frame that cannot be read: {error}"
+            );
             error.to_string()
         }),
         Some(Err(status)) => Err(match link.connection.failure() {

@@ -72,7 +72,11 @@ fn queue_manager(name: &str) -> Result<QueueManagerName, FrameError> {
 }
 
 fn id(id: UnitOfWorkId) -> Bytes {
-    if id.is_none() { Bytes::new() } else { Bytes::copy_from_slice(id.as_bytes()) }
+    if id.is_none() {
+        Bytes::new()
+    } else {
+        Bytes::copy_from_slice(id.as_bytes())
+    }
 }
 
 /// The frames of the wire for one frame of a sender.
@@ -139,8 +143,12 @@ fn cut(message: &Message, now: Timestamp) -> (v1::Message, u32, Vec<pb::RunReque
         .step_by(CHUNK_BYTES)
         .map(|start| {
             let end = rest.len().min(start.saturating_add(CHUNK_BYTES));
-            let chunk = pb::Chunk { data: rest.slice(start..end) };
-            pb::RunRequest { frame: Some(pb::run_request::Frame::Chunk(chunk)) }
+            let chunk = pb::Chunk {
+                data: rest.slice(start..end),
+            };
+            pb::RunRequest {
+                frame: Some(pb::run_request::Frame::Chunk(chunk)),
+            }
         })
         .collect();
     let descriptor = Some(convert::descriptor_to_wire(&message.descriptor, 0, now));
@@ -190,14 +198,21 @@ impl Assembler {
         }
         let first = message.as_ref().map(|m| m.data.clone()).unwrap_or_default();
         let following = following as usize;
-        let length = first.len().checked_add(following).ok_or(FrameError::Chunks)?;
+        let length = first
+            .len()
+            .checked_add(following)
+            .ok_or(FrameError::Chunks)?;
         // A message on the wire carries no transmission header; dead-letter headers of earlier hops count as data.
         if length > MESSAGE_LENGTH_MAX as usize {
             return Err(FrameError::Chunks);
         }
         // Memory grows with what has come, not with what was announced.
         let data = BytesMut::from(first);
-        self.pending = Some(Pending { head: frame, data, following });
+        self.pending = Some(Pending {
+            head: frame,
+            data,
+            following,
+        });
         Ok(None)
     }
 
@@ -211,7 +226,9 @@ impl Assembler {
         if pending.following > 0 {
             return Ok(None);
         }
-        let Some(Pending { head, data, .. }) = self.pending.take() else { return Ok(None) };
+        let Some(Pending { head, data, .. }) = self.pending.take() else {
+            return Ok(None);
+        };
         whole(head, Some(data.freeze()), now).map(Some)
     }
 }
@@ -224,7 +241,11 @@ fn message(
     let message = message.ok_or(FrameError::Field("message"))?;
     let descriptor = convert::channel_descriptor(message.descriptor.unwrap_or_default(), now)
         .map_err(FrameError::Descriptor)?;
-    Ok(Message { descriptor, header: Bytes::new(), body: data.unwrap_or(message.data) })
+    Ok(Message {
+        descriptor,
+        header: Bytes::new(),
+        body: data.unwrap_or(message.data),
+    })
 }
 
 fn whole(
@@ -337,16 +358,25 @@ pub(crate) fn receiver_from_wire(frame: pb::RunResponse) -> Result<ReceiverFrame
 const CLOSE_REASONS: [(CloseReason, pb::CloseReason); 12] = [
     (CloseReason::Normal, pb::CloseReason::Normal),
     (CloseReason::ChannelUnknown, pb::CloseReason::ChannelUnknown),
-    (CloseReason::ChannelWrongType, pb::CloseReason::ChannelWrongType),
+    (
+        CloseReason::ChannelWrongType,
+        pb::CloseReason::ChannelWrongType,
+    ),
     (CloseReason::ChannelStopped, pb::CloseReason::ChannelStopped),
     (CloseReason::NotAuthorized, pb::CloseReason::NotAuthorized),
     (CloseReason::SequenceWrap, pb::CloseReason::SequenceWrap),
     (CloseReason::SequenceError, pb::CloseReason::SequenceError),
     (CloseReason::Superseded, pb::CloseReason::Superseded),
-    (CloseReason::QueueManagerStopping, pb::CloseReason::QueueManagerStopping),
+    (
+        CloseReason::QueueManagerStopping,
+        pb::CloseReason::QueueManagerStopping,
+    ),
     (CloseReason::BatchRefused, pb::CloseReason::BatchRefused),
     (CloseReason::ProtocolError, pb::CloseReason::ProtocolError),
-    (CloseReason::WrongQueueManager, pb::CloseReason::WrongQueueManager),
+    (
+        CloseReason::WrongQueueManager,
+        pb::CloseReason::WrongQueueManager,
+    ),
 ];
 
 fn close_to_wire(close: Close) -> pb::Close {
@@ -354,7 +384,10 @@ fn close_to_wire(close: Close) -> pb::Close {
         .iter()
         .find(|(ours, _)| *ours == close.reason)
         .map_or(pb::CloseReason::Unspecified, |(_, wire)| *wire);
-    pb::Close { reason: reason.into(), text: close.text }
+    pb::Close {
+        reason: reason.into(),
+        text: close.text,
+    }
 }
 
 fn close_from_wire(close: pb::Close) -> Result<Close, FrameError> {
@@ -363,7 +396,10 @@ fn close_from_wire(close: pb::Close) -> Result<Close, FrameError> {
         .find(|(_, wire)| i32::from(*wire) == close.reason)
         .map(|(ours, _)| *ours)
         .ok_or(FrameError::Field("reason"))?;
-    Ok(Close { reason, text: close.text })
+    Ok(Close {
+        reason,
+        text: close.text,
+    })
 }
 
 #[cfg(test)]
@@ -386,7 +422,9 @@ mod tests {
                     ..MessageDescriptor::default()
                 },
                 header: Bytes::new(),
-                body: (0..length).map(|i| u8::try_from(i % 251).unwrap()).collect(),
+                body: (0..length)
+                    .map(|i| u8::try_from(i % 251).unwrap())
+                    .collect(),
             },
         }))
     }
@@ -410,19 +448,32 @@ mod tests {
     #[test]
     fn sec_w1_announced_lengths_that_lie_are_refused() {
         let chunk = |n: usize| pb::RunRequest {
-            frame: Some(pb::run_request::Frame::Chunk(pb::Chunk { data: vec![0; n].into() })),
+            frame: Some(pb::run_request::Frame::Chunk(pb::Chunk {
+                data: vec![0; n].into(),
+            })),
         };
         let head = sender_to_wire(batch_message(CHUNK_BYTES + 10), NOW).swap_remove(0);
         let mut assembler = Assembler::default();
         assert_eq!(assembler.take(chunk(1), NOW), Err(FrameError::Chunks));
         assert_eq!(assembler.take(head.clone(), NOW), Ok(None));
-        assert_eq!(assembler.take(head.clone(), NOW), Err(FrameError::Chunks), "no chunk came");
-        assert_eq!(assembler.take(chunk(11), NOW), Err(FrameError::Chunks), "one byte too many");
+        assert_eq!(
+            assembler.take(head.clone(), NOW),
+            Err(FrameError::Chunks),
+            "no chunk came"
+        );
+        assert_eq!(
+            assembler.take(chunk(11), NOW),
+            Err(FrameError::Chunks),
+            "one byte too many"
+        );
         let mut endless = head;
         if let Some(pb::run_request::Frame::Message(m)) = &mut endless.frame {
             m.following = u32::MAX;
         }
-        assert_eq!(Assembler::default().take(endless, NOW), Err(FrameError::Chunks));
+        assert_eq!(
+            Assembler::default().take(endless, NOW),
+            Err(FrameError::Chunks)
+        );
         assert_eq!(
             Assembler::default().take(pb::RunRequest { frame: None }, NOW),
             Err(FrameError::Empty)
@@ -435,7 +486,19 @@ mod tests {
             let close = Close::new(reason, "x");
             assert_eq!(close_from_wire(close_to_wire(close.clone())), Ok(close));
         }
-        assert!(close_from_wire(pb::Close { reason: 0, text: String::new() }).is_err());
-        assert!(close_from_wire(pb::Close { reason: 99, text: String::new() }).is_err());
+        assert!(
+            close_from_wire(pb::Close {
+                reason: 0,
+                text: String::new()
+            })
+            .is_err()
+        );
+        assert!(
+            close_from_wire(pb::Close {
+                reason: 99,
+                text: String::new()
+            })
+            .is_err()
+        );
     }
 }

@@ -45,8 +45,10 @@ pub enum ConfigError {
 }
 
 fn read(path: &Path) -> Result<String, ConfigError> {
-    std::fs::read_to_string(path)
-        .map_err(|source| ConfigError::Read { path: path.to_owned(), source })
+    std::fs::read_to_string(path).map_err(|source| ConfigError::Read {
+        path: path.to_owned(),
+        source,
+    })
 }
 
 fn parse<T: serde::de::DeserializeOwned>(path: &Path, text: &str) -> Result<T, ConfigError> {
@@ -62,7 +64,11 @@ fn explain(error: &toml::de::Error, text: &str) -> String {
     let place = error.span().map_or_else(String::new, |span| {
         let before = text.get(..span.start).unwrap_or(text);
         let line = before.matches('\n').count().saturating_add(1);
-        let column = before.rsplit('\n').next().map_or(0, |l| l.chars().count()).saturating_add(1);
+        let column = before
+            .rsplit('\n')
+            .next()
+            .map_or(0, |l| l.chars().count())
+            .saturating_add(1);
         format!("line {line}, column {column}: ")
     });
     let mut words = message.split('`').skip(1).step_by(2);
@@ -76,7 +82,9 @@ fn explain(error: &toml::de::Error, text: &str) -> String {
                 .min()
                 .filter(|(distance, known)| *distance <= known.len() / 2)
         })
-        .map_or_else(String::new, |(_, known)| format!("; did you mean `{known}`?"));
+        .map_or_else(String::new, |(_, known)| {
+            format!("; did you mean `{known}`?")
+        });
     format!("{place}{}{suggestion}", message.trim_end())
 }
 

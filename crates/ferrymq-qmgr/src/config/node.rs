@@ -194,13 +194,17 @@ impl NodeConfig {
         };
         config.node.data_dir = base.join(&config.node.data_dir);
         if let Some(tls) = &mut config.tls {
-            for file in [&mut tls.cert, &mut tls.key, &mut tls.ca].into_iter().chain(&mut tls.crl) {
+            for file in [&mut tls.cert, &mut tls.key, &mut tls.ca]
+                .into_iter()
+                .chain(&mut tls.crl)
+            {
                 *file = base.join(&*file);
             }
         }
-        config
-            .validate()
-            .map_err(|text| ConfigError::Invalid { path: path.to_owned(), text })?;
+        config.validate().map_err(|text| ConfigError::Invalid {
+            path: path.to_owned(),
+            text,
+        })?;
         Ok(config)
     }
 
@@ -213,7 +217,8 @@ impl NodeConfig {
             .qmgrs
             .iter()
             .map(|name| {
-                QueueManagerName::new(name).map_err(|error| format!("node.qmgrs: {name:?}: {error}"))
+                QueueManagerName::new(name)
+                    .map_err(|error| format!("node.qmgrs: {name:?}: {error}"))
             })
             .collect()
     }
@@ -227,9 +232,13 @@ impl NodeConfig {
     fn validate(&self) -> Result<(), String> {
         self.cluster.validate()?;
         if self.queue_managers()?.is_empty() {
-            return Err("node.qmgrs names no queue manager; name at least one, such as [\"QM1\"]".into());
+            return Err(
+                "node.qmgrs names no queue manager; name at least one, such as [\"QM1\"]".into(),
+            );
         }
-        if !self.cluster.peers.is_empty() && !self.cluster.peers.iter().any(|p| p.id == self.node.id) {
+        if !self.cluster.peers.is_empty()
+            && !self.cluster.peers.iter().any(|p| p.id == self.node.id)
+        {
             return Err(format!(
                 "node.id is {}, but cluster.peers has no node with that id",
                 self.node.id

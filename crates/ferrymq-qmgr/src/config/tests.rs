@@ -19,7 +19,11 @@ fn a_short_file_is_enough() {
 
 #[test]
 fn a_wrong_key_is_named_with_its_place_and_the_nearest_one() {
-    let error = load(&[("n1.toml", &format!("{NODE}[listen]\nmg = \"127.0.0.1:1\"\n"))]).unwrap_err();
+    let error = load(&[(
+        "n1.toml",
+        &format!("{NODE}[listen]\nmg = \"127.0.0.1:1\"\n"),
+    )])
+    .unwrap_err();
     assert!(error.contains("n1.toml: line 5, column 1"), "{error}");
     assert!(error.contains("did you mean `mq`?"), "{error}");
 }
@@ -29,7 +33,10 @@ fn an_error_in_the_included_file_names_that_file() {
     let node = format!("include = \"cluster.toml\"\n{NODE}");
     let cluster = "[cluster]\nheartbeat = \"150\"\n";
     let error = load(&[("n1.toml", &node), ("cluster.toml", cluster)]).unwrap_err();
-    assert!(error.contains("cluster.toml: line 2") && error.contains("no duration"), "{error}");
+    assert!(
+        error.contains("cluster.toml: line 2") && error.contains("no duration"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -41,9 +48,18 @@ fn keys_that_disagree_are_both_named() {
         }
     };
     check("[listen]\nmq = \"0.0.0.0:1414\"\n", &["listen.mq", "[tls]"]);
-    check("[cluster]\nheartbeat = \"1s\"\n", &["cluster.election_timeout", "cluster.heartbeat"]);
-    check("[storage]\nsegment = \"1MiB\"\n", &["storage.segment", "storage.max_message"]);
-    check("[[cluster.peers]]\nid = 2\nname = \"n2\"\npeer = \"h:1\"\n", &["node.id", "cluster.peers"]);
+    check(
+        "[cluster]\nheartbeat = \"1s\"\n",
+        &["cluster.election_timeout", "cluster.heartbeat"],
+    );
+    check(
+        "[storage]\nsegment = \"1MiB\"\n",
+        &["storage.segment", "storage.max_message"],
+    );
+    check(
+        "[[cluster.peers]]\nid = 2\nname = \"n2\"\npeer = \"h:1\"\n",
+        &["node.id", "cluster.peers"],
+    );
     check("[auth]\nadmin_peers = [\"cn=x\"]\n", &["auth.admin_peers"]);
 }
 

@@ -13,7 +13,9 @@ pub struct Interval(pub Duration);
 pub struct ByteSize(pub u64);
 
 fn split(text: &str) -> Option<(u64, &str)> {
-    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let end = text
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(text.len());
     let (digits, unit) = text.split_at(end);
     Some((digits.parse().ok()?, unit.trim()))
 }
@@ -56,7 +58,9 @@ impl<'de> Deserialize<'de> for Interval {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         Self::parse(&text).ok_or_else(|| {
-            de::Error::custom(format!("{text:?} is no duration; write 250ms, 30s, 5m, 2h or 1d"))
+            de::Error::custom(format!(
+                "{text:?} is no duration; write 250ms, 30s, 5m, 2h or 1d"
+            ))
         })
     }
 }
@@ -65,7 +69,9 @@ impl<'de> Deserialize<'de> for ByteSize {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         Self::parse(&text).ok_or_else(|| {
-            de::Error::custom(format!("{text:?} is no size; write 512, 4KiB, 64MiB or 1GiB"))
+            de::Error::custom(format!(
+                "{text:?} is no size; write 512, 4KiB, 64MiB or 1GiB"
+            ))
         })
     }
 }

@@ -81,27 +81,45 @@ impl AdminService {
         let unknown = || CallError::new(ReasonCode::Q_MGR_NAME_ERROR, None, None).to_status();
         let name = QueueManagerName::new(name).map_err(|_| unknown())?;
         let definitions = self.node.metadata().definitions();
-        let host = definitions.queue_managers.get(&name).ok_or_else(unknown)?.node;
+        let host = definitions
+            .queue_managers
+            .get(&name)
+            .ok_or_else(unknown)?
+            .node;
         let peers = &self.node.config().cluster.peers;
-        let peer = peers.iter().find(|p| p.id == host && host != self.node.config().node.id);
+        let peer = peers
+            .iter()
+            .find(|p| p.id == host && host != self.node.config().node.id);
         // The host of a queue manager that is starting up here is this node: not there yet.
         let peer = peer.ok_or_else(|| {
             let name = Some(name.to_string());
             CallError::new(ReasonCode::Q_MGR_NOT_AVAILABLE, None, name).to_status()
         })?;
-        let member =
-            Member { id: peer.id, name: peer.name.clone(), address: peer.peer.clone() };
+        let member = Member {
+            id: peer.id,
+            name: peer.name.clone(),
+            address: peer.peer.clone(),
+        };
         Ok(Place::There(Box::new(member), name))
     }
 
     /// A client to the same service of another node.
-    fn other(
+    async fn other(
         &self,
         member: &Member,
     ) -> Result<pb::admin_client::AdminClient<tonic::transport::Channel>, Status> {
         use ferrymq_metadata::PeerNetwork as _;
-        let channel = self.node.network().connect(member).map_err(|error| {
-            Status::unavailable(format!("node {}: {error}", member.name))
+        let channel = self.node.network().connect(member).await.map_err(|error| {
+            let text = format!(
+                "node {} hosts it and cannot be reached: {error}",
+                member.name
+            );
+            let reason = ReasonCode::Q_MGR_NOT_AVAILABLE;
+            CallError {
+                text,
+                ..CallError::new(reason, None, None)
+            }
+            .to_status()
         })?;
         Ok(pb::admin_client::AdminClient::new(channel)
             .max_decoding_message_size(ferrymq_types::MESSAGE_LENGTH_MAX as usize))
@@ -127,7 +145,7 @@ impl pb::admin_server::Admin for AdminService {
                 let answer = commands::run(&self.node, &local, &request.command, &who).await;
                 Ok(Response::new(run_response(answer)))
             }
-            Place::There(member, _) => self.other(&member)?.run_mqsc(request).await,
+            Place::There(member, _) => self.other(&member).await?.run_mqsc(request).await,
         }
     }
 
@@ -181,10 +199,13 @@ impl pb::admin_server::Admin for AdminService {
                     page: Vec::new().into_iter(),
                     after: None,
                 };
-                Ok(Response::new(Box::pin(futures::stream::try_unfold(state, DumpState::next))))
+                Ok(Response::new(Box::pin(futures::stream::try_unfold(
+                    state,
+                    DumpState::next,
+                ))))
             }
             Place::There(member, _) => {
-                let stream = self.other(&member)?.dump(request).await?.into_inner();
+                let stream = self.other(&member).await?.dump(request).await?.into_inner();
                 Ok(Response::new(Box::pin(stream)))
             }
         }
@@ -204,10 +225,18 @@ impl pb::admin_server::Admin for AdminService {
                     after: 0,
                     since: Timestamp::from_millis(request.since_ms),
                 };
-                Ok(Response::new(Box::pin(futures::stream::try_unfold(state, AccountState::next))))
+                Ok(Response::new(Box::pin(futures::stream::try_unfold(
+                    state,
+                    AccountState::next,
+                ))))
             }
             Place::There(member, _) => {
-                let stream = self.other(&member)?.list_account(request).await?.into_inner();
+                let stream = self
+                    .other(&member)
+                    .await?
+                    .list_account(request)
+                    .await?
+                    .into_inner();
                 Ok(Response::new(Box::pin(stream)))
             }
         }
@@ -215,14 +244,21 @@ impl pb::admin_server::Admin for AdminService {
 }
 
 fn run_response(answer: Answer) -> pb::RunMqscResponse {
-    let objects = answer.objects.into_iter().map(|object| pb::DisplayedObject {
-        heading: object.heading,
-        attributes: object.pairs.into_iter().map(attribute).collect(),
-    });
+    let objects = answer
+        .objects
+        .into_iter()
+        .map(|object| pb::DisplayedObject {
+            heading: object.heading,
+            attributes: object.pairs.into_iter().map(attribute).collect(),
+        });
     pb::RunMqscResponse {
         objects: objects.collect(),
         lines: answer.lines,
-        completion_code: if answer.reason == ReasonCode::NONE { 0 } else { 2 },
+        completion_code: if answer.reason == ReasonCode::NONE {
+            0
+        } else {
+            2
+        },
         reason: answer.reason.get(),
         syntax_error: answer.syntax_error,
     }
@@ -236,7 +272,11 @@ fn attribute((keyword, value): (String, Option<AttributeValue>)) -> pb::Attribut
         AttributeValue::List(items) => items.join(","),
         AttributeValue::Flag(on) => if on { "YES" } else { "NO" }.to_owned(),
     });
-    pb::Attribute { keyword, value, number }
+    pb::Attribute {
+        keyword,
+        value,
+        number,
+    }
 }
 
 struct DumpState {
@@ -252,7 +292,10 @@ impl DumpState {
         let item = match self.page.next() {
             Some(item) => item,
             None => {
-                let ask = Ask::Dump { after: self.after, limit: PAGE };
+                let ask = Ask::Dump {
+                    after: self.after,
+                    limit: PAGE,
+                };
                 let Reply::Dump(page) = self.connection.ask(ask).await.map_err(fail)? else {
                     return Err(fail(unexpected()));
                 };
@@ -267,10 +310,20 @@ impl DumpState {
         let message = match item.message {
             Some(message) => message,
             None => {
-                let read = self.connection.queue_manager().read(item.queue.0, item.sequence).await;
+                let read = self
+                    .connection
+                    .queue_manager()
+                    .read(item.queue.0, item.sequence)
+                    .await;
                 match read.map_err(|text| {
-                    let object = Some(format!("{} position {}: {text}", item.queue.1, item.sequence));
-                    fail(Failure { reason: ReasonCode::CORRUPT_STORE, object })
+                    let object = Some(format!(
+                        "{} position {}: {text}",
+                        item.queue.1, item.sequence
+                    ));
+                    fail(Failure {
+                        reason: ReasonCode::CORRUPT_STORE,
+                        object,
+                    })
                 })? {
                     Some(message) => Arc::new(message),
                     // It left its queue between the page and the read: whoever took it has it.
@@ -310,7 +363,11 @@ impl AccountState {
         let entry = match self.page.next() {
             Some(entry) => entry,
             None => {
-                let ask = Ask::Account { after: self.after, since: self.since, limit: PAGE };
+                let ask = Ask::Account {
+                    after: self.after,
+                    since: self.since,
+                    limit: PAGE,
+                };
                 let Reply::Account(page) = self.connection.ask(ask).await.map_err(fail)? else {
                     return Err(fail(unexpected()));
                 };

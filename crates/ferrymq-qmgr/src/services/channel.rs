@@ -79,7 +79,9 @@ async fn converse(
     let first = tokio::time::timeout(BIND_TIMEOUT, frames.next())
         .await
         .map_err(|_| protocol("no bind came".to_owned()))?;
-    let Some(Ok(first)) = first else { return Ok(()) };
+    let Some(Ok(first)) = first else {
+        return Ok(());
+    };
     let frame = assembler
         .take(first, node.clock().now())
         .map_err(|error| protocol(error.to_string()))?;
@@ -92,12 +94,14 @@ async fn converse(
         definition,
         &handle.objects(),
         peer.address.to_string(),
-        peer.certificate.as_ref().map(|c| c.subject.to_string()).unwrap_or_default(),
+        peer.certificate
+            .as_ref()
+            .map(|c| c.subject.to_string())
+            .unwrap_or_default(),
     );
     let machine = ReceiverMca::new(config);
     let (inputs, receiver) = mpsc::unbounded_channel();
-    let (registration, status) =
-        initiator.register(bind.channel.clone(), inputs, machine.status());
+    let (registration, status) = initiator.register(bind.channel.clone(), inputs, machine.status());
     let conversation = Conversation {
         machine,
         connection: handle.connect(),
@@ -122,7 +126,12 @@ fn admit(
     let refuse = |reason| Close::new(reason, ReasonCode::NOT_AUTHORIZED.to_string());
     let candidates = node.initiators_for(bind.partner.as_ref());
     let found = candidates.into_iter().find_map(|initiator| {
-        let channel = initiator.handle().objects().channels.get(&bind.channel).cloned()?;
+        let channel = initiator
+            .handle()
+            .objects()
+            .channels
+            .get(&bind.channel)
+            .cloned()?;
         Some((initiator, channel))
     });
     let Some((initiator, channel)) = found else {
@@ -151,7 +160,10 @@ fn admit(
         return Err(refuse(CloseReason::NotAuthorized));
     }
     if initiator.is_stopped(&bind.channel) {
-        return Err(Close::new(CloseReason::ChannelStopped, "the channel is stopped"));
+        return Err(Close::new(
+            CloseReason::ChannelStopped,
+            "the channel is stopped",
+        ));
     }
     Ok((initiator, definition))
 }

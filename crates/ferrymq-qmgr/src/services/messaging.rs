@@ -42,7 +42,10 @@ impl MessagingService {
         request: &Request<T>,
         queue_manager: &str,
     ) -> Result<(QueueManagerHandle, Client), Status> {
-        let handle = self.node.queue_manager(queue_manager).map_err(|e| e.to_status())?;
+        let handle = self
+            .node
+            .queue_manager(queue_manager)
+            .map_err(|e| e.to_status())?;
         let peer = request.extensions().get::<PeerInfo>();
         let client = security::authorize_client(&handle, peer, request.metadata())
             .map_err(|e| e.to_status())?;
@@ -69,12 +72,16 @@ impl Caller {
         syncpoint: Option<UnitOfWorkId>,
     ) -> Result<Ask, Failure> {
         let queue = queue_name(&request.queue)?;
-        let message = request.message.ok_or_else(|| failed(ReasonCode::MD_ERROR, &queue))?;
+        let message = request
+            .message
+            .ok_or_else(|| failed(ReasonCode::MD_ERROR, &queue))?;
         let parsed = convert::put_descriptor(message.descriptor.unwrap_or_default(), self.now())
             .map_err(|reason| failed(reason, &queue))?;
         let mut descriptor = parsed.descriptor;
         descriptor.user_identifier.clone_from(&self.client.user);
-        descriptor.put_application_name.clone_from(&self.client.application);
+        descriptor
+            .put_application_name
+            .clone_from(&self.client.application);
         let object_queue_manager = match request.object_queue_manager.as_str() {
             "" => None,
             name => Some(
@@ -120,35 +127,41 @@ impl Caller {
     }
 
     /// The response to a get.
-    pub(crate) fn got(
-        &self,
-        reply: Result<Reply, Failure>,
-    ) -> Result<v1::GetResponse, Failure> {
+    pub(crate) fn got(&self, reply: Result<Reply, Failure>) -> Result<v1::GetResponse, Failure> {
         let result = match reply {
-            Ok(Reply::Got(Got { message, backout_count, .. })) => {
-                v1::get_response::Result::Message(v1::Message {
-                    descriptor: Some(convert::descriptor_to_wire(
-                        &message.descriptor,
-                        backout_count,
-                        self.now(),
-                    )),
-                    data: message.data(),
-                })
-            }
+            Ok(Reply::Got(Got {
+                message,
+                backout_count,
+                ..
+            })) => v1::get_response::Result::Message(v1::Message {
+                descriptor: Some(convert::descriptor_to_wire(
+                    &message.descriptor,
+                    backout_count,
+                    self.now(),
+                )),
+                data: message.data(),
+            }),
             Ok(_) => return Err(unexpected()),
-            Err(Failure { reason: ReasonCode::NO_MSG_AVAILABLE, .. }) => {
-                v1::get_response::Result::None(v1::NoMessage {})
-            }
+            Err(Failure {
+                reason: ReasonCode::NO_MSG_AVAILABLE,
+                ..
+            }) => v1::get_response::Result::None(v1::NoMessage {}),
             Err(failure) => return Err(failure),
         };
-        Ok(v1::GetResponse { result: Some(result) })
+        Ok(v1::GetResponse {
+            result: Some(result),
+        })
     }
 }
 
 /// The response to a put.
 pub(crate) fn put_response(reply: Reply) -> Result<v1::PutResponse, Failure> {
-    let Reply::Put(PutDone { message_id, correlation_id, resolved_queue, resolved_queue_manager }) =
-        reply
+    let Reply::Put(PutDone {
+        message_id,
+        correlation_id,
+        resolved_queue,
+        resolved_queue_manager,
+    }) = reply
     else {
         return Err(unexpected());
     };
@@ -163,29 +176,42 @@ pub(crate) fn put_response(reply: Reply) -> Result<v1::PutResponse, Failure> {
 
 /// The engine answered with another kind of reply than the request has: a fault of ours, told and not hidden.
 pub(crate) fn unexpected() -> Failure {
-    Failure { reason: ReasonCode::UNEXPECTED_ERROR, object: None }
+    Failure {
+        reason: ReasonCode::UNEXPECTED_ERROR,
+        object: None,
+    }
 }
 
 fn failed(reason: ReasonCode, queue: &QueueName) -> Failure {
-    Failure { reason, object: Some(queue.to_string()) }
+    Failure {
+        reason,
+        object: Some(queue.to_string()),
+    }
 }
 
 fn queue_name(text: &str) -> Result<QueueName, Failure> {
     // A name that no queue can have is a queue that does not exist; what was sent is not repeated unless it is a name.
-    QueueName::new(text)
-        .map_err(|_| Failure { reason: ReasonCode::UNKNOWN_OBJECT_NAME, object: None })
+    QueueName::new(text).map_err(|_| Failure {
+        reason: ReasonCode::UNKNOWN_OBJECT_NAME,
+        object: None,
+    })
 }
 
 /// A unit-of-work id of the wire: empty is none.
 pub(crate) fn unit_of_work_id(bytes: &[u8]) -> Result<Option<UnitOfWorkId>, Failure> {
-    convert::id(bytes, UnitOfWorkId::LENGTH, UnitOfWorkId::from_slice)
-        .map_err(|_| Failure { reason: ReasonCode::UOW_NOT_AVAILABLE, object: None })
+    convert::id(bytes, UnitOfWorkId::LENGTH, UnitOfWorkId::from_slice).map_err(|_| Failure {
+        reason: ReasonCode::UOW_NOT_AVAILABLE,
+        object: None,
+    })
 }
 
 fn matching(message_id: &[u8], correlation_id: &[u8]) -> Result<MatchIds, ReasonCode> {
     let message_id = convert::id(message_id, MessageId::LENGTH, MessageId::from_slice)?;
-    let correlation_id =
-        convert::id(correlation_id, CorrelationId::LENGTH, CorrelationId::from_slice)?;
+    let correlation_id = convert::id(
+        correlation_id,
+        CorrelationId::LENGTH,
+        CorrelationId::from_slice,
+    )?;
     Ok(MatchIds {
         message_id: message_id.filter(|id| !id.is_none()),
         correlation_id: correlation_id.filter(|id| !id.is_none()),
@@ -223,7 +249,10 @@ impl v1::messaging_server::Messaging for MessagingService {
         request: Request<v1::PutRequest>,
     ) -> Result<Response<v1::PutResponse>, Status> {
         let (handle, client) = self.open(&request, &request.get_ref().queue_manager)?;
-        let caller = Caller { connection: handle.connect(), client };
+        let caller = Caller {
+            connection: handle.connect(),
+            client,
+        };
         let fail = |failure| *status(failure, handle.name());
         let ask = caller.put(request.into_inner(), None).map_err(fail)?;
         let reply = caller.connection.ask(ask).await.map_err(fail)?;
@@ -235,10 +264,15 @@ impl v1::messaging_server::Messaging for MessagingService {
         request: Request<v1::GetRequest>,
     ) -> Result<Response<v1::GetResponse>, Status> {
         let (handle, client) = self.open(&request, &request.get_ref().queue_manager)?;
-        let caller = Caller { connection: handle.connect(), client };
+        let caller = Caller {
+            connection: handle.connect(),
+            client,
+        };
         let fail = |failure| *status(failure, handle.name());
         let deadline = deadline(request.metadata());
-        let ask = caller.get(request.get_ref(), None, deadline).map_err(fail)?;
+        let ask = caller
+            .get(request.get_ref(), None, deadline)
+            .map_err(fail)?;
         let reply = caller.connection.ask(ask).await;
         Ok(Response::new(caller.got(reply).map_err(fail)?))
     }
@@ -255,8 +289,16 @@ impl v1::messaging_server::Messaging for MessagingService {
             .map_err(|reason| fail(failed(reason, &queue)))?;
         let state = BrowseState {
             connection: handle.connect(),
-            step: Browse { queue, matching, after: None },
-            left: if request.limit == 0 { u32::MAX } else { request.limit },
+            step: Browse {
+                queue,
+                matching,
+                after: None,
+            },
+            left: if request.limit == 0 {
+                u32::MAX
+            } else {
+                request.limit
+            },
         };
         let stream = futures::stream::try_unfold(state, BrowseState::next);
         Ok(Response::new(Box::pin(stream)))
@@ -273,7 +315,10 @@ impl v1::messaging_server::Messaging for MessagingService {
             .unwrap_or_default()
             .to_owned();
         let (handle, client) = self.open(&request, &queue_manager)?;
-        let caller = Caller { connection: handle.connect(), client };
+        let caller = Caller {
+            connection: handle.connect(),
+            client,
+        };
         let stream = session::run(caller, request.into_inner(), self.node.tasks());
         Ok(Response::new(Box::pin(stream)))
     }
@@ -284,12 +329,21 @@ impl v1::messaging_server::Messaging for MessagingService {
     ) -> Result<Response<v1::GetUnitOfWorkResponse>, Status> {
         let (handle, _client) = self.open(&request, &request.get_ref().queue_manager)?;
         let fail = |failure| *status(failure, handle.name());
-        let none = Failure { reason: ReasonCode::UOW_NOT_AVAILABLE, object: None };
+        let none = Failure {
+            reason: ReasonCode::UOW_NOT_AVAILABLE,
+            object: None,
+        };
         let id = unit_of_work_id(&request.get_ref().unit_of_work_id)
             .and_then(|id| id.ok_or(none))
             .map_err(fail)?;
-        let reply = handle.connect().ask(Ask::GetUnitOfWork { id }).await.map_err(fail)?;
-        let Reply::UnitOfWork(row) = reply else { return Err(fail(unexpected())) };
+        let reply = handle
+            .connect()
+            .ask(Ask::GetUnitOfWork { id })
+            .await
+            .map_err(fail)?;
+        let Reply::UnitOfWork(row) = reply else {
+            return Err(fail(unexpected()));
+        };
         let state = match row.as_ref().map(|row| row.outcome) {
             Some(UnitOfWorkOutcome::Committed) => v1::UnitOfWorkState::Committed,
             Some(UnitOfWorkOutcome::BackedOut) => v1::UnitOfWorkState::BackedOut,
@@ -299,7 +353,10 @@ impl v1::messaging_server::Messaging for MessagingService {
             .and_then(|row| row.message_id)
             .map(|id| Bytes::copy_from_slice(id.as_bytes()))
             .unwrap_or_default();
-        Ok(Response::new(v1::GetUnitOfWorkResponse { state: state.into(), message_id }))
+        Ok(Response::new(v1::GetUnitOfWorkResponse {
+            state: state.into(),
+            message_id,
+        }))
     }
 }
 
@@ -311,11 +368,17 @@ struct BrowseState {
 
 impl BrowseState {
     async fn next(mut self) -> Result<Option<(v1::BrowseResponse, Self)>, Status> {
-        let Some(left) = self.left.checked_sub(1) else { return Ok(None) };
+        let Some(left) = self.left.checked_sub(1) else {
+            return Ok(None);
+        };
         self.left = left;
         let handle = self.connection.queue_manager();
         match self.connection.ask(Ask::Browse(self.step.clone())).await {
-            Ok(Reply::Browsed(Browsed { message, backout_count, cursor })) => {
+            Ok(Reply::Browsed(Browsed {
+                message,
+                backout_count,
+                cursor,
+            })) => {
                 let now = handle.clock().now();
                 let response = v1::BrowseResponse {
                     message: Some(v1::Message {
@@ -332,7 +395,10 @@ impl BrowseState {
                 Ok(Some((response, self)))
             }
             Ok(_) => Err(*status(unexpected(), handle.name())),
-            Err(Failure { reason: ReasonCode::NO_MSG_AVAILABLE, .. }) => Ok(None),
+            Err(Failure {
+                reason: ReasonCode::NO_MSG_AVAILABLE,
+                ..
+            }) => Ok(None),
             Err(failure) => Err(*status(failure, handle.name())),
         }
     }
@@ -347,7 +413,11 @@ mod tests {
         let check = |text: &'static str, expected: Option<u64>| {
             let mut metadata = tonic::metadata::MetadataMap::new();
             metadata.insert("grpc-timeout", text.parse().unwrap());
-            assert_eq!(deadline(&metadata).map(|d| d.as_millis()), expected.map(u128::from), "{text}");
+            assert_eq!(
+                deadline(&metadata).map(|d| d.as_millis()),
+                expected.map(u128::from),
+                "{text}"
+            );
         };
         check("1S", Some(900));
         check("60S", Some(59_800));

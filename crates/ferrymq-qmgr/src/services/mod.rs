@@ -12,7 +12,11 @@ use tonic::Status;
 
 /// A failure of the engine, as a caller sees it.
 pub(crate) fn call_error(failure: Failure, queue_manager: &QueueManagerName) -> CallError {
-    CallError::new(failure.reason, failure.object, Some(queue_manager.to_string()))
+    CallError::new(
+        failure.reason,
+        failure.object,
+        Some(queue_manager.to_string()),
+    )
 }
 
 /// A failure of the engine as a status.

@@ -80,7 +80,10 @@ async fn read(
                     caller.connection.queue_manager().name(),
                 )))
             });
-            let response = v1::SessionResponse { request_id: id, response: Some(response) };
+            let response = v1::SessionResponse {
+                request_id: id,
+                response: Some(response),
+            };
             // A failure means that the client is gone.
             drop(responses.send(Ok(response)).await);
             drop(permit);
@@ -115,14 +118,23 @@ impl Kind {
 }
 
 fn engine_request(caller: &Caller, request: v1::SessionRequest) -> Result<Ask, Failure> {
-    let bad = |reason| Failure { reason, object: None };
-    let needed = |id: &[u8]| {
-        unit_of_work_id(id)?.ok_or(Failure { reason: ReasonCode::UOW_NOT_AVAILABLE, object: None })
+    let bad = |reason| Failure {
+        reason,
+        object: None,
     };
-    match request.request.ok_or_else(|| bad(ReasonCode::OPTIONS_ERROR))? {
-        session_request::Request::Begin(begin) => {
-            Ok(Ask::Begin { id: needed(&begin.unit_of_work_id)? })
-        }
+    let needed = |id: &[u8]| {
+        unit_of_work_id(id)?.ok_or(Failure {
+            reason: ReasonCode::UOW_NOT_AVAILABLE,
+            object: None,
+        })
+    };
+    match request
+        .request
+        .ok_or_else(|| bad(ReasonCode::OPTIONS_ERROR))?
+    {
+        session_request::Request::Begin(begin) => Ok(Ask::Begin {
+            id: needed(&begin.unit_of_work_id)?,
+        }),
         session_request::Request::Put(put) => {
             let request = put.put.ok_or_else(|| bad(ReasonCode::MD_ERROR))?;
             caller.put(request, unit_of_work_id(&put.syncpoint)?)
@@ -131,12 +143,12 @@ fn engine_request(caller: &Caller, request: v1::SessionRequest) -> Result<Ask, F
             let request = get.get.ok_or_else(|| bad(ReasonCode::OPTIONS_ERROR))?;
             caller.get(&request, unit_of_work_id(&get.syncpoint)?, None)
         }
-        session_request::Request::Commit(commit) => {
-            Ok(Ask::Commit { id: needed(&commit.unit_of_work_id)? })
-        }
-        session_request::Request::Back(back) => {
-            Ok(Ask::BackOut { id: needed(&back.unit_of_work_id)? })
-        }
+        session_request::Request::Commit(commit) => Ok(Ask::Commit {
+            id: needed(&commit.unit_of_work_id)?,
+        }),
+        session_request::Request::Back(back) => Ok(Ask::BackOut {
+            id: needed(&back.unit_of_work_id)?,
+        }),
     }
 }
 

@@ -1,0 +1,451 @@
+//! The clients: who puts, gets, moves and browses what, and what they do when an answer does not come.
+
+use bytes::Bytes;
+use ferrymq_channel::{StopMode, StopStatus};
+use ferrymq_engine::{Browse, ConnectionId, Context, Get, Input, MatchIds, Put, Request};
+use ferrymq_types::{
+    CorrelationId, MessageDescriptor, MessageId, Persistence, Priority, QueueName, ReportOptions,
+    UnitOfWorkId,
+};
+
+use crate::invariants::{Check, inv_c6_bytes_intact::FORMAT};
+use crate::oracle::{self, Fate, Uid};
+use crate::sim::node::{Answer, Asker, What};
+use crate::sim::world::{Event, Phase, World, after};
+
+/// `MQRO_DISCARD_MSG`.
+const DISCARD: u32 = 0x0800_0000;
+
+/// A queue to put to: the name that is opened, and where that leads.
+type To = (&'static str, (usize, &'static str));
+
+const IN: To = ("TO.IN.Q", (1, "IN.Q"));
+const FULL: To = ("TO.FULL.Q", (1, "FULL.Q"));
+const NOWHERE: To = ("TO.NOWHERE.Q", (1, "NOWHERE.Q"));
+const LOCAL: To = ("LOCAL.Q", (0, "LOCAL.Q"));
+const OUT: To = ("OUT.Q", (1, "OUT.Q"));
+const POISON: To = ("POISON.Q", (1, "POISON.Q"));
+const IN_HERE: To = ("IN.Q", (1, "IN.Q"));
+
+/// What a client does.
+#[derive(Debug)]
+struct Habit {
+    node: usize,
+    puts: &'static [To],
+    gets: &'static [&'static str],
+    /// Percent of its requests that are puts.
+    put: u64,
+    /// Percent of its work that is in units of work.
+    unit: u64,
+    /// Percent of its units of work that it backs out.
+    back_out: u64,
+    browses: bool,
+}
+
+const fn habit(node: usize) -> Habit {
+    Habit {
+        node,
+        puts: &[],
+        gets: &[],
+        put: 0,
+        unit: 0,
+        back_out: 20,
+        browses: false,
+    }
+}
+
+const HABITS: &[Habit] = &[
+    Habit { puts: &[IN, IN, IN, FULL, NOWHERE, LOCAL], put: 100, ..habit(0) },
+    Habit { puts: &[IN, IN, FULL, LOCAL], put: 100, unit: 90, ..habit(0) },
+    Habit { puts: &[IN], gets: &["LOCAL.Q"], put: 50, unit: 100, ..habit(0) },
+    Habit { gets: &["IN.Q"], ..habit(1) },
+    Habit { gets: &["IN.Q", "FULL.Q"], unit: 90, back_out: 35, ..habit(1) },
+    Habit { puts: &[OUT], gets: &["IN.Q"], put: 50, unit: 100, ..habit(1) },
+    Habit { puts: &[POISON], gets: &["POISON.Q"], put: 40, unit: 70, back_out: 70, ..habit(1) },
+    Habit { puts: &[IN_HERE, OUT], gets: &["OUT.Q"], put: 60, browses: true, ..habit(1) },
+];
+
+#[derive(Debug)]
+pub(crate) struct Client {
+    habit: &'static Habit,
+    /// Counted: a new one after each lost connection.
+    life: u64,
+    connection: Option<(u64, ConnectionId)>,
+    waiting: Option<What>,
+    unit: Option<UnitOfWorkId>,
+    /// Requests left in the unit of work.
+    unit_left: u64,
+    /// Requests made so far.
+    made: u64,
+    /// A commit whose answer did not come.
+    doubt: Option<UnitOfWorkId>,
+    /// A put with a token whose answer did not come.
+    repeat: Option<Box<Put>>,
+    /// The put with a token that is under way.
+    token_put: Option<Box<Put>>,
+    done: bool,
+}
+
+impl Client {
+    pub(crate) fn all() -> Vec<Self> {
+        let new = |habit| Self {
+            habit,
+            life: 0,
+            connection: None,
+            waiting: None,
+            unit: None,
+            unit_left: 0,
+            made: 0,
+            doubt: None,
+            repeat: None,
+            token_put: None,
+            done: false,
+        };
+        HABITS.iter().map(new).collect()
+    }
+
+    pub(crate) fn is_done(&self) -> bool {
+        self.done
+    }
+
+    /// The connection is gone: what was under way is to be asked for.
+    fn lose(&mut self) {
+        self.life += 1;
+        self.connection = None;
+        self.unit = None;
+        if let Some(What::Commit(unit)) = self.waiting.take() {
+            self.doubt = Some(unit);
+        }
+        self.repeat = self.repeat.take().or(self.token_put.take());
+    }
+}
+
+fn queue_name(name: &str) -> QueueName {
+    QueueName::new(name).expect("a constant that is a name")
+}
+
+impl World {
+    /// A client does the next thing.
+    pub(crate) fn client_acts(&mut self, number: usize, life: u64) -> Check {
+        let client = &self.clients[number];
+        if client.life != life || client.done || client.waiting.is_some() {
+            return Ok(());
+        }
+        let node = client.habit.node;
+        let Some(run) = self.nodes[node].running.as_ref().map(|r| r.number) else {
+            let time = after(self.now, 100 + self.dice.below(200));
+            self.at(time, Event::Client(number, life));
+            return Ok(());
+        };
+        if self.clients[number].connection.is_none_or(|(r, _)| r != run)
+            && let Some(running) = self.running(node, run)
+        {
+            let connection = running.connect();
+            running.connections.insert(connection, (number, life));
+            self.clients[number].connection = Some((run, connection));
+        }
+        self.choose(number);
+        Ok(())
+    }
+
+    fn choose(&mut self, number: usize) {
+        let requests = self.profile.requests;
+        let client = &mut self.clients[number];
+        let habit = client.habit;
+        if let Some(unit) = client.doubt {
+            let request = if self.dice.percent(70) {
+                Request::GetUnitOfWork { id: unit }
+            } else {
+                Request::Commit { id: unit }
+            };
+            let what = match request {
+                Request::Commit { .. } => What::Commit(unit),
+                _ => What::Outcome(unit),
+            };
+            return self.send(number, what, request);
+        }
+        if let Some(put) = client.repeat.take() {
+            let uid = Uid::read(&put.descriptor.correlation_id).expect("made by the simulator");
+            client.token_put = Some(put.clone());
+            return self.send(number, What::Put(uid), Request::Put(put));
+        }
+        if let Some(unit) = client.unit {
+            if client.unit_left == 0 {
+                client.unit = None;
+                return if self.dice.percent(habit.back_out) {
+                    self.send(number, What::BackOut(unit), Request::BackOut { id: unit })
+                } else {
+                    self.send(number, What::Commit(unit), Request::Commit { id: unit })
+                };
+            }
+            client.unit_left -= 1;
+            return self.put_or_get(number, Some(unit));
+        }
+        if client.made >= requests {
+            client.done = true;
+            return;
+        }
+        client.made += 1;
+        if self.dice.percent(habit.unit) {
+            let unit = UnitOfWorkId::new(self.dice.bytes16());
+            let left = self.dice.between(1, 4);
+            let client = &mut self.clients[number];
+            client.unit = Some(unit);
+            client.unit_left = left;
+            let owner = (number, client.life);
+            self.oracle.unit_begun(unit, habit.node, owner);
+            return self.send(number, What::Begin(unit), Request::Begin { id: unit });
+        }
+        self.put_or_get(number, None);
+    }
+
+    fn put_or_get(&mut self, number: usize, unit: Option<UnitOfWorkId>) {
+        let habit = self.clients[number].habit;
+        if !habit.puts.is_empty() && self.dice.percent(habit.put) {
+            return self.client_puts(number, unit);
+        }
+        let queue = self.dice.pick(habit.gets);
+        let node = habit.node;
+        if habit.browses && self.dice.percent(50) {
+            let queue = self.dice.pick(&["IN.Q", queue]);
+            let request = Request::Browse(Browse {
+                queue: queue_name(queue),
+                matching: MatchIds::default(),
+                after: None,
+            });
+            return self.send(number, What::Browse { node, queue }, request);
+        }
+        let wait = self.dice.below(600);
+        let request = Request::Get(Get {
+            queue: queue_name(queue),
+            matching: MatchIds::default(),
+            wait_until: (wait > 200).then(|| after(self.now, wait)),
+            length_max: None,
+            syncpoint: unit,
+        });
+        self.send(number, What::Get { node, queue, unit }, request);
+    }
+
+    fn client_puts(&mut self, number: usize, unit: Option<UnitOfWorkId>) {
+        let habit = self.clients[number].habit;
+        let (name, target) = self.dice.pick(habit.puts);
+        self.next_uid += 1;
+        self.statistics.puts += 1;
+        let uid = Uid(self.next_uid);
+        let persistence = if self.dice.percent(self.profile.persistent) {
+            Persistence::Persistent
+        } else {
+            Persistence::NonPersistent
+        };
+        let priority = Priority::new(self.dice.pick(&[0, 0, 4, 9])).expect("below ten");
+        let expires_at = self
+            .dice
+            .percent(8)
+            .then(|| after(self.now, 50 + self.dice.below(3_000)));
+        let body = self.body(uid);
+        let message_id = if self.dice.percent(50) {
+            MessageId::new(uid.bytes())
+        } else {
+            MessageId::NONE
+        };
+        let discard = name == NOWHERE.0 && self.dice.percent(20);
+        let token = unit.is_none()
+            && persistence == Persistence::Persistent
+            && self.dice.percent(40);
+        let descriptor = MessageDescriptor {
+            format: FORMAT.to_owned(),
+            correlation_id: CorrelationId::new(uid.bytes()),
+            message_id,
+            expires_at,
+            report: ReportOptions::from_bits(if discard { DISCARD } else { 0 }),
+            ..MessageDescriptor::default()
+        };
+        let put = Put {
+            queue: queue_name(name),
+            object_queue_manager: None,
+            descriptor,
+            priority: Some(priority),
+            persistence: Some(persistence),
+            header: Bytes::new(),
+            body: body.clone(),
+            context: Context::Default,
+            syncpoint: unit,
+            token: token.then(|| UnitOfWorkId::new(self.dice.bytes16())),
+        };
+        self.oracle.put_asked(oracle::Put {
+            uid,
+            putter: number,
+            node: habit.node,
+            target,
+            priority,
+            persistence,
+            body,
+            message_id,
+            expires_at,
+            unit,
+            asked_at: self.now,
+            put_time: None,
+            repeated: false,
+            fate: Fate::Asked,
+            shown: Vec::new(),
+            held_by: None,
+            delivered: false,
+        });
+        let put = Box::new(put);
+        if token {
+            self.clients[number].token_put = Some(put.clone());
+        }
+        self.send(number, What::Put(uid), Request::Put(put));
+    }
+
+    /// A body that no other message has.
+    fn body(&mut self, uid: Uid) -> Bytes {
+        let length = match self.dice.below(100) {
+            0 => 70_000,
+            1..10 => 1_000 + self.dice.below(4_000),
+            10..20 => 0,
+            _ => 1 + self.dice.below(200),
+        };
+        let words = (0..length.div_ceil(8)).flat_map(|i| (uid.0 << 20 | i).to_be_bytes());
+        let length = usize::try_from(length).expect("below 70,000");
+        words.take(length).collect::<Vec<u8>>().into()
+    }
+
+    /// Sends a request; it, or its answer, may be lost with the connection.
+    fn send(&mut self, number: usize, what: What, request: Request) {
+        let client = &mut self.clients[number];
+        client.waiting = Some(what);
+        let (life, node) = (client.life, client.habit.node);
+        let Some((run, connection)) = client.connection else {
+            return;
+        };
+        let lossy = self.phase == Phase::Working && self.dice.percent(self.profile.client_losses);
+        let repeated = matches!(&request, Request::Put(put) if
+            put.token.is_some() && self.was_sent(put));
+        if lossy && self.dice.percent(40) {
+            self.trace.add(self.now, || format!("client {number} asks {what:?}, which is lost"));
+            if let (What::Put(uid), false) = (what, repeated) {
+                self.oracle.put_answered(uid, false);
+            }
+            self.soon(20, Event::ClientLost(number, life));
+            return;
+        }
+        if let (What::Put(uid), true) = (what, repeated) {
+            self.oracle.put_repeated(uid);
+        }
+        self.trace.add(self.now, || format!("client {number} asks {what:?}"));
+        let asker = Asker::Client {
+            client: number,
+            life,
+            what,
+        };
+        self.ask(node, run, connection, request, asker);
+        if lossy {
+            self.soon(60, Event::ClientLost(number, life));
+        }
+    }
+
+    /// Whether a put was asked for before.
+    fn was_sent(&self, put: &Put) -> bool {
+        Uid::read(&put.descriptor.correlation_id).is_some_and(|uid| {
+            let put = self.oracle.put(uid);
+            put.repeated || put.fate != Fate::Asked || put.asked_at < self.now
+        })
+    }
+
+    pub(crate) fn client_answered(&mut self, number: usize, life: u64, what: What, answer: Answer) {
+        let client = &mut self.clients[number];
+        if client.life != life || client.waiting != Some(what) {
+            return;
+        }
+        client.waiting = None;
+        match what {
+            What::Put(_) => client.token_put = None,
+            What::Begin(_) if answer.is_err() => client.unit = None,
+            What::Commit(_) | What::Outcome(_) => client.doubt = None,
+            What::Begin(_) | What::Get { .. } | What::Browse { .. } | What::BackOut(_) => {}
+        }
+        let think = if self.dice.percent(10) { 1_000 } else { 120 };
+        let time = after(self.now, self.dice.below(think));
+        self.at(time, Event::Client(number, life));
+    }
+
+    /// The connection of a client breaks.
+    pub(crate) fn client_lost(&mut self, number: usize, life: u64) {
+        let client = &mut self.clients[number];
+        if client.life != life {
+            return;
+        }
+        let (node, connection) = (client.habit.node, client.connection);
+        client.lose();
+        self.trace.add(self.now, || format!("client {number} loses its connection"));
+        if let Some((run, connection)) = connection {
+            self.hand_in(node, run, Input::Disconnected { connection });
+        }
+        self.client_comes_back(number);
+    }
+
+    fn client_comes_back(&mut self, number: usize) {
+        let life = self.clients[number].life;
+        let time = after(self.now, 1 + self.dice.below(300));
+        self.at(time, Event::Client(number, life));
+    }
+
+    pub(crate) fn clients_of_crashed(&mut self, node: usize) {
+        for number in 0..self.clients.len() {
+            if self.clients[number].habit.node == node {
+                self.clients[number].lose();
+                self.client_comes_back(number);
+            }
+        }
+    }
+
+    /// An operator does something, and undoes it later.
+    pub(crate) fn operator(&mut self) -> Check {
+        if self.phase != Phase::Working {
+            return Ok(());
+        }
+        let later = after(self.now, self.dice.below(3_000));
+        match self.dice.below(8) {
+            0..4 => {
+                let node = self.dice.index(2);
+                let mode = self.dice.pick(&[StopMode::Quiesce, StopMode::Force]);
+                let status = self.dice.pick(&[StopStatus::Stopped, StopStatus::Inactive]);
+                self.trace.add(self.now, || format!("operator stops the channel at node {node}: {mode:?} {status:?}"));
+                self.at(later, Event::StartChannel(node));
+                self.stop_channel(node, mode, status)
+            }
+            4..6 => {
+                self.metadata.set_put(1, "IN.Q", false);
+                self.definitions_changed(1);
+                self.at(later, Event::EnablePut);
+                Ok(())
+            }
+            6 => {
+                let depth = self.dice.pick(&[None, Some(1), Some(10)]);
+                self.metadata.set_depth(1, "FULL.Q", depth);
+                self.definitions_changed(1);
+                Ok(())
+            }
+            _ => {
+                let node = self.dice.index(2);
+                self.space(node, false);
+                self.at(later, Event::Space(node));
+                Ok(())
+            }
+        }
+    }
+
+    pub(crate) fn enable_put(&mut self) {
+        self.metadata.set_put(1, "IN.Q", true);
+        self.definitions_changed(1);
+    }
+
+    /// The journal is nearly full, or has room again.
+    pub(crate) fn space(&mut self, node: usize, puts_allowed: bool) {
+        if let Some(run) = self.nodes[node].running.as_ref().map(|r| r.number) {
+            self.hand_in(node, run, Input::SpaceChanged { puts_allowed });
+        }
+    }
+}
+

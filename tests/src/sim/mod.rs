@@ -1,0 +1,107 @@
+//! Two queue managers and a channel in virtual time, driven by one seed.
+//!
+//! Real engines over real stores in memory, real sender and receiver machines; clock, disks, network and clients are the
+//! simulator's. It performs the effects by the rules of the runtime: write sets are appended and synced, answers are held until
+//! what they depend on is durable. Power fails at any effect, connections are cut at any moment and deliver late what was under
+//! way, and at the end everything is healed, drained and dumped. One seed is one run, the same every time.
+
+mod channel;
+mod clients;
+mod definitions;
+mod dice;
+mod driver;
+mod ending;
+mod fault;
+mod node;
+mod observe;
+mod profile;
+mod rows;
+mod trace;
+mod words;
+mod world;
+
+pub use crate::invariants::Violation;
+pub(crate) use definitions::{BACKOUT_QUEUE, DEAD_LETTER_QUEUE, QMGRS, XMITQ};
+pub use fault::Fault;
+
+use world::World;
+
+/// What to run.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Settings {
+    /// The seed.
+    pub seed: u64,
+    /// A rule that the driver is to break.
+    pub fault: Option<Fault>,
+    /// Whether a trace is kept.
+    pub trace: bool,
+}
+
+/// What a run was.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The seed.
+    pub seed: u64,
+    /// The first invariant that did not hold.
+    pub violation: Option<Violation>,
+    /// What happened, if it was asked for.
+    pub trace: Vec<String>,
+    /// How much happened.
+    pub statistics: Statistics,
+}
+
+/// How much happened in a run, so that a test can see that it was worth running.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Events of virtual time.
+    pub events: u64,
+    /// Messages that were put.
+    pub puts: u64,
+    /// Gets that found a message.
+    pub gets: u64,
+    /// Units of work that committed.
+    pub commits: u64,
+    /// Batches that the receiver committed.
+    pub batches: u64,
+    /// Times that power failed.
+    pub crashes: u64,
+    /// Connections that were cut.
+    pub cuts: u64,
+    /// Checkpoints that ended.
+    pub checkpoints: u64,
+    /// Messages that were read from a store.
+    pub fetches: u64,
+    /// Messages that went to a dead-letter or backout queue, or were refused by the receiver.
+    pub undelivered: u64,
+    /// Requests whose answer a crash kept from leaving.
+    pub unknown: u64,
+}
+
+impl std::ops::AddAssign for Statistics {
+    fn add_assign(&mut self, other: Self) {
+        self.events += other.events;
+        self.puts += other.puts;
+        self.gets += other.gets;
+        self.commits += other.commits;
+        self.batches += other.batches;
+        self.crashes += other.crashes;
+        self.cuts += other.cuts;
+        self.checkpoints += other.checkpoints;
+        self.fetches += other.fetches;
+        self.undelivered += other.undelivered;
+        self.unknown += other.unknown;
+    }
+}
+
+/// Runs a seed to its end, or to the first violation.
+#[must_use]
+pub fn run(settings: Settings) -> Outcome {
+    let mut world = World::new(settings);
+    let violation = world.run().err();
+    Outcome {
+        seed: settings.seed,
+        violation,
+        trace: world.trace.lines.take().unwrap_or_default(),
+        statistics: world.statistics,
+    }
+}

@@ -1,0 +1,517 @@
+//! The command line as its users see it: what it prints, where, and how it ends.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+
+use ferrymq_tests::cluster::binary;
+use tempfile::TempDir;
+
+/// A home without contexts, and the binary in it.
+struct Home {
+    directory: TempDir,
+}
+
+impl Home {
+    fn new() -> Self {
+        Self {
+            directory: tempfile::tempdir().expect("create a temporary directory"),
+        }
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(binary());
+        command.args(arguments).env_clear().stdin(Stdio::null());
+        command.env("HOME", self.directory.path());
+        command.env("TMPDIR", self.directory.path());
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().expect("run ferrymq")
+    }
+
+    fn run_with_input(&self, arguments: &[&str], input: &[u8]) -> Output {
+        let mut command = self.command(arguments);
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().expect("run ferrymq");
+        child
+            .stdin
+            .take()
+            .expect("stdin is piped")
+            .write_all(input)
+            .expect("write to ferrymq");
+        child.wait_with_output().expect("wait for ferrymq")
+    }
+
+    /// A free port is nobody's at this moment; 1 is nobody's at all.
+    fn url_of_nobody() -> &'static str {
+        "http://127.0.0.1:1"
+    }
+}
+
+fn code(output: &Output) -> i32 {
+    output
+        .status
+        .code()
+        .unwrap_or_else(|| panic!("ended by a signal: {output:?}"))
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("output is UTF-8")
+}
+
+#[track_caller]
+fn check(output: &Output, expected_code: i32) -> (String, String) {
+    let (out, err) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(code(output), expected_code, "stdout: {out}\nstderr: {err}");
+    (out, err)
+}
+
+#[track_caller]
+fn json(text: &str) -> serde_json::Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+#[test]
+fn a_reason_code_is_explained() {
+    let home = Home::new();
+    let (out, err) = check(&home.run(&["rc", "2053"]), 0);
+    assert!(out.starts_with("# 2053 MQRC_Q_FULL"), "{out}");
+    assert!(
+        out.contains("## What to do") && err.is_empty(),
+        "{out}{err}"
+    );
+    let (by_name, _) = check(&home.run(&["rc", "q_full"]), 0);
+    assert_eq!(by_name, out);
+    let (out, _) = check(&home.run(&["rc", "AMQ8147E", "-o", "json"]), 0);
+    assert_eq!(json(&out)["id"], "AMQ8147");
+    let (out, err) = check(&home.run(&["rc", "nothing"]), 2);
+    assert!(
+        out.is_empty() && err.starts_with("ferrymq: rc: "),
+        "{out}{err}"
+    );
+}
+
+#[test]
+fn the_version_is_an_answer() {
+    let home = Home::new();
+    let (out, _) = check(&home.run(&["version"]), 0);
+    assert!(
+        out.starts_with("ferrymq ") && out.lines().count() == 1,
+        "{out}"
+    );
+    let (out, _) = check(&home.run(&["version", "-o", "json"]), 0);
+    assert!(json(&out)["version"].is_string(), "{out}");
+}
+
+#[test]
+fn an_unknown_context_is_a_usage_error_and_no_fallback() {
+    let home = Home::new();
+    let (out, err) = check(&home.run(&["put", "A", "x", "--context", "nowhere"]), 2);
+    assert!(out.is_empty() && err.contains("nowhere"), "{out}{err}");
+    let (_, err) = check(
+        &home.run(&["mqsc", "-e", "DISPLAY QMGR", "--context", "nowhere"]),
+        2,
+    );
+    assert!(err.contains("nowhere"), "{err}");
+}
+
+#[test]
+fn a_bad_address_is_a_usage_error() {
+    let home = Home::new();
+    for url in [
+        "127.0.0.1:1414",
+        "http://192.0.2.1:1414",
+        "https://",
+        "ftp://h:1",
+    ] {
+        let (out, err) = check(&home.run(&["put", "A", "x", "--url", url]), 2);
+        assert!(
+            out.is_empty() && err.starts_with("ferrymq: put A: "),
+            "{url}: {out}{err}"
+        );
+    }
+}
+
+#[test]
+fn words_that_are_not_understood_are_a_usage_error_in_json_too() {
+    let home = Home::new();
+    check(&home.run(&["nothing"]), 2);
+    check(&home.run(&["put", "A", "x", "--priority", "10"]), 2);
+    check(&home.run(&["put", "NOT A NAME", "x"]), 2);
+    let (_, err) = check(
+        &home.run(&["put", "A", "x", "--expiry", "10", "-o", "json"]),
+        2,
+    );
+    let error = &json(&err)["error"];
+    assert_eq!(error["exit"], 2);
+    assert!(
+        error["mqrc"].is_null() && error["message"].is_string(),
+        "{err}"
+    );
+}
+
+#[test]
+fn a_closed_port_is_tried_until_the_time_is_over() {
+    let home = Home::new();
+    let url = Home::url_of_nobody();
+    let (out, err) = check(
+        &home.run(&["put", "A", "x", "--url", url, "--timeout", "1s"]),
+        6,
+    );
+    assert!(out.is_empty(), "{out}");
+    assert!(
+        err.contains("ferrymq: put A: MQRC_HOST_NOT_AVAILABLE (2538): "),
+        "{err}"
+    );
+    let arguments = [
+        "get",
+        "A",
+        "--url",
+        url,
+        "--timeout",
+        "1s",
+        "-o",
+        "json",
+        "-q",
+    ];
+    let (_, err) = check(&home.run(&arguments), 6);
+    let error = &json(&err)["error"];
+    assert_eq!((&error["mqrc"], &error["exit"]), (&2538.into(), &6.into()));
+}
+
+#[test]
+fn a_script_that_cannot_be_run_ends_with_20() {
+    let home = Home::new();
+    let url = Home::url_of_nobody();
+    let arguments = [
+        "mqsc",
+        "-e",
+        "DISPLAY QMGR",
+        "--url",
+        url,
+        "--timeout",
+        "1s",
+    ];
+    let (_, err) = check(&home.run(&arguments), 20);
+    assert!(err.contains("2538"), "{err}");
+    let missing = home.directory.path().join("missing.mqsc");
+    let missing = missing.to_str().expect("the path is UTF-8");
+    check(
+        &home.run(&["mqsc", "-f", missing, "--url", url, "--timeout", "1s"]),
+        20,
+    );
+}
+
+#[test]
+fn a_script_is_checked_without_a_queue_manager() {
+    let home = Home::new();
+    let script = b"* two commands\nDEFINE QLOCAL(A) +\n  MAXDEPTH(2)\nDEFINE QLOCL(B)\n";
+    let output = home.run_with_input(&["mqsc", "-v"], script);
+    let (out, _) = check(&output, 10);
+    let lines: Vec<&str> = out.lines().collect();
+    assert!(lines.contains(&"     1 : DEFINE QLOCAL(A) +"), "{out}");
+    assert!(lines.contains(&"     2 : DEFINE QLOCL(B)"), "{out}");
+    assert!(lines.iter().any(|l| l.starts_with("AMQ8405I: ")), "{out}");
+    assert_eq!(
+        lines[lines.len() - 3..],
+        [
+            "2 MQSC commands read.",
+            "One command has a syntax error.",
+            "All valid MQSC commands were processed."
+        ]
+    );
+    let output = home.run_with_input(&["mqsc", "-v", "-o", "json"], b"DEFINE QLOCAL(A)\nEND\nX\n");
+    let (out, _) = check(&output, 0);
+    assert_eq!(
+        json(&out)["commands"].as_array().map(Vec::len),
+        Some(1),
+        "{out}"
+    );
+}
+
+#[test]
+fn certificates_are_made_and_never_overwritten() {
+    let home = Home::new();
+    let directory = home.directory.path().join("pki");
+    let dir = directory.to_str().expect("the path is UTF-8");
+    check(
+        &home.run(&["cert", "ca", "CN=Test authority", "--dir", dir]),
+        0,
+    );
+    let server = [
+        "cert",
+        "server",
+        "CN=QM1,O=Test",
+        "--dir",
+        dir,
+        "--san",
+        "127.0.0.1",
+    ];
+    let (out, _) = check(&home.run(&server), 0);
+    assert_eq!(out, format!("{dir}/server.crt\n{dir}/server.key\n"));
+    check(&home.run(&server), 2);
+    check(
+        &home.run(&["cert", "client", "CN=app", "--dir", dir, "-o", "json"]),
+        0,
+    );
+    check(&home.run(&["cert", "server", "CN=QM1", "--dir", dir]), 2);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let key = directory.join("client.key");
+        let mode = key
+            .metadata()
+            .expect("the key was written")
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_panic() {
+    let home = Home::new();
+    let mut command = home.command(&["rc", "2053"]);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("run ferrymq");
+    drop(child.stdout.take());
+    let mut err = String::new();
+    let mut stderr = child.stderr.take().expect("stderr is piped");
+    stderr
+        .read_to_string(&mut err)
+        .expect("read what ferrymq says");
+    child.wait().expect("wait for ferrymq");
+    assert_eq!(err, "");
+}
+
+/// `ferrymq dev` on a free port, ended when this is dropped.
+struct Dev<'a> {
+    home: &'a Home,
+    child: Child,
+    /// Kept open: a `dev` whose words nobody reads would end.
+    _stdout: BufReader<ChildStdout>,
+    url: String,
+}
+
+impl<'a> Dev<'a> {
+    fn start(home: &'a Home) -> Self {
+        let mut command = home.command(&["dev", "--ephemeral", "--port", "0"]);
+        command.stdout(Stdio::piped());
+        let mut child = command.spawn().expect("run ferrymq dev");
+        let mut stdout = BufReader::new(child.stdout.take().expect("stdout is piped"));
+        let mut line = String::new();
+        let mut url = String::new();
+        // Until the line after which the context is known to be written.
+        while !line.starts_with("context: ") {
+            line.clear();
+            let read = stdout.read_line(&mut line).expect("read what dev says");
+            assert_ne!(read, 0, "dev ended: {:?}", child.wait());
+            if let Some(address) = line.trim_end().strip_prefix("QM1 listens on ") {
+                url = format!("http://{address}");
+            }
+        }
+        assert_ne!(url, "", "dev said no address");
+        Self {
+            home,
+            child,
+            _stdout: stdout,
+            url,
+        }
+    }
+
+    #[track_caller]
+    fn check(&self, arguments: &[&str], expected_code: i32) -> (String, String) {
+        check(&self.home.run(arguments), expected_code)
+    }
+}
+
+impl Drop for Dev<'_> {
+    fn drop(&mut self) {
+        // It may have ended by itself, which the test that needs it has reported.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+#[test]
+fn what_is_put_is_got_once() {
+    let home = Home::new();
+    let dev = Dev::start(&home);
+    let (id, err) = dev.check(&["put", "DEV.QUEUE.1", "hello", "--persistent"], 0);
+    assert_eq!((id.trim_end().len(), err.as_str()), (48, ""), "{id}");
+    let (listed, _) = dev.check(&["browse", "DEV.QUEUE.1", "-o", "json"], 0);
+    let listed = json(&listed);
+    assert_eq!(listed["message_id"], id.trim_end());
+    assert_eq!(
+        (&listed["body"], &listed["persistence"]),
+        (&"hello".into(), &"persistent".into())
+    );
+    let (got, err) = dev.check(&["get", "DEV.QUEUE.1"], 0);
+    assert_eq!((got.as_str(), err.as_str()), ("hello", ""));
+    let (got, err) = dev.check(&["get", "DEV.QUEUE.1"], 4);
+    assert!(got.is_empty() && err.contains("2033"), "{got}{err}");
+}
+
+#[test]
+fn lines_are_put_in_order_and_all_are_got() {
+    let home = Home::new();
+    let dev = Dev::start(&home);
+    let lines: Vec<String> = (0..300).map(|n| format!("line {n}")).collect();
+    let arguments = ["put", "DEV.QUEUE.2", "--lines", "--url", &dev.url];
+    let (ids, _) = check(
+        &home.run_with_input(&arguments, lines.join("\n").as_bytes()),
+        0,
+    );
+    assert_eq!(ids.lines().count(), 300);
+    let (got, _) = dev.check(&["get", "DEV.QUEUE.2", "--count", "all", "-o", "ndjson"], 0);
+    let bodies: Vec<String> = got
+        .lines()
+        .map(|line| json(line)["body"].as_str().unwrap_or_default().to_owned())
+        .collect();
+    assert_eq!(bodies, lines);
+    dev.check(&["get", "DEV.QUEUE.2", "--count", "all"], 4);
+}
+
+#[test]
+fn a_full_queue_refuses_with_its_reason() {
+    let home = Home::new();
+    let dev = Dev::start(&home);
+    let define = "DEFINE QLOCAL(SMALL) MAXDEPTH(2)";
+    let (report, _) = dev.check(&["mqsc", "QM1", "-e", define], 0);
+    let lines: Vec<&str> = report.lines().collect();
+    assert!(
+        lines.contains(&"Starting MQSC for queue manager QM1."),
+        "{report}"
+    );
+    assert!(
+        lines.contains(&"     1 : DEFINE QLOCAL(SMALL) MAXDEPTH(2)"),
+        "{report}"
+    );
+    assert!(
+        lines.iter().any(|l| l.starts_with("AMQ8006I: ")),
+        "{report}"
+    );
+    assert_eq!(
+        lines[lines.len() - 3..],
+        [
+            "One MQSC command read.",
+            "No commands have a syntax error.",
+            "All valid MQSC commands were processed."
+        ]
+    );
+    dev.check(&["put", "SMALL", "1"], 0);
+    dev.check(&["put", "SMALL", "2"], 0);
+    let (out, err) = dev.check(&["put", "SMALL", "3"], 1);
+    assert!(
+        out.is_empty() && err.contains("put SMALL: MQRC_Q_FULL (2053): "),
+        "{out}{err}"
+    );
+    let (_, err) = dev.check(&["put", "SMALL", "3", "-o", "json"], 1);
+    let error = &json(&err)["error"];
+    assert_eq!(
+        (&error["mqrc"], &error["object"]),
+        (&2053.into(), &"SMALL".into()),
+        "{err}"
+    );
+    dev.check(&["get", "SMALL"], 0);
+    // One of two fits: that one is told, and so is that not all was done.
+    let (ids, err) = dev.check(&["put", "SMALL", "3", "--count", "2"], 3);
+    assert_eq!(ids.lines().count(), 1);
+    assert!(
+        err.contains("2053") && err.contains("1 message put"),
+        "{err}"
+    );
+}
+
+#[test]
+fn commands_that_fail_are_counted_in_the_report() {
+    let home = Home::new();
+    let dev = Dev::start(&home);
+    let arguments = [
+        "mqsc",
+        "-e",
+        "DISPLAY QLOCAL('DOES.NOT.EXIST')",
+        "-e",
+        "DISPLAY QMGR",
+    ];
+    let (report, _) = dev.check(&arguments, 10);
+    assert!(report.contains("AMQ8147E: "), "{report}");
+    assert!(
+        report.contains("One valid MQSC command could not be processed."),
+        "{report}"
+    );
+    let (_, err) = dev.check(&["put", "DOES.NOT.EXIST", "x"], 1);
+    assert!(err.contains("MQRC_UNKNOWN_OBJECT_NAME (2085)"), "{err}");
+}
+
+#[test]
+fn a_dump_has_every_message_and_changes_nothing() {
+    let home = Home::new();
+    let dev = Dev::start(&home);
+    dev.check(&["put", "DEV.QUEUE.1", "one"], 0);
+    let raw = home.run_with_input(&["put", "DEV.QUEUE.3", "-"], b"\xff\x00two");
+    check(&raw, 0);
+    for _ in 0..2 {
+        let (out, _) = dev.check(&["dump", "--all"], 0);
+        let dumped: Vec<serde_json::Value> = out.lines().map(json).collect();
+        let mut short: Vec<(String, String)> = dumped
+            .iter()
+            .map(|m| {
+                (
+                    m["queue"].to_string(),
+                    format!("{} {}", m["encoding"], m["body"]),
+                )
+            })
+            .collect();
+        short.sort();
+        assert_eq!(
+            short,
+            [
+                (r#""DEV.QUEUE.1""#.to_owned(), r#""text" "one""#.to_owned()),
+                (
+                    r#""DEV.QUEUE.3""#.to_owned(),
+                    r#""base64" "/wB0d28=""#.to_owned()
+                ),
+            ]
+        );
+        assert!(
+            dumped
+                .iter()
+                .all(|m| m["position"].is_u64() && m["held"] == false),
+            "{out}"
+        );
+    }
+}
+
+#[test]
+fn a_message_that_nobody_could_read_stays_on_its_queue() {
+    let home = Home::new();
+    let dev = Dev::start(&home);
+    dev.check(&["put", "DEV.QUEUE.1", "kept"], 0);
+    let missing = home.directory.path().join("missing");
+    let missing = missing.to_str().expect("the path is UTF-8");
+    let (_, err) = dev.check(&["get", "DEV.QUEUE.1", "--out", missing], 1);
+    assert!(err.contains("missing"), "{err}");
+    let (got, _) = dev.check(&["get", "DEV.QUEUE.1", "--wait", "10s"], 0);
+    assert_eq!(got, "kept");
+}
+
+#[test]
+fn an_account_lists_what_was_cleared() {
+    let home = Home::new();
+    let dev = Dev::start(&home);
+    let (id, _) = dev.check(&["put", "DEV.QUEUE.1", "x", "--persistent"], 0);
+    dev.check(&["mqsc", "-e", "CLEAR QLOCAL(DEV.QUEUE.1)"], 0);
+    let (out, _) = dev.check(&["log", "account", "-o", "ndjson"], 0);
+    let entry = json(out.lines().next().unwrap_or_default());
+    assert_eq!(entry["message_id"], id.trim_end());
+    assert_eq!(
+        (&entry["from"], &entry["reason"]),
+        (&"DEV.QUEUE.1".into(), &"cleared".into())
+    );
+    assert!(entry["to"].is_null(), "{out}");
+}
