@@ -7,7 +7,9 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+#[cfg(test)]
+use std::path::Path;
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -148,6 +150,7 @@ impl Identity {
     }
 
     /// The file.
+    #[cfg(test)]
     pub(crate) fn file(&self) -> &Path {
         &self.file
     }

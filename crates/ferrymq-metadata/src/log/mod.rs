@@ -87,7 +87,7 @@ pub(crate) struct LogReader {
     contents: Arc<Mutex<Contents>>,
 }
 
-impl fmt::Debug for LogStorage {
+impl Debug for LogStorage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LogStorage").finish_non_exhaustive()
     }

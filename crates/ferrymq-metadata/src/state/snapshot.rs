@@ -223,13 +223,26 @@ impl SnapshotDirectory {
     /// Reads a snapshot whole, and makes it the current one if it is right.
     pub(super) fn install(
         &self,
-        mut snapshot: SnapshotFile,
+        snapshot: SnapshotFile,
         last: Option<LogId>,
         membership: &StoredMembership,
     ) -> io::Result<Applicable> {
         let contents = self.announced(&snapshot, last, membership)?;
-        self.publish(&mut snapshot, contents.applied)?;
+        let mut own = self.own(snapshot)?;
+        self.publish(&mut own, contents.applied)?;
         Ok(contents)
+    }
+
+    /// The file itself if it was received here, else a copy of it.
+    fn own(&self, snapshot: SnapshotFile) -> io::Result<SnapshotFile> {
+        let received = snapshot.unfinished.as_ref();
+        if received.is_some_and(|path| path.parent() == Some(self.directory.as_path())) {
+            return Ok(snapshot);
+        }
+        let (mut from, _) = snapshot.reader()?;
+        let mut copy = self.create()?;
+        io::copy(&mut from, &mut copy.file)?;
+        Ok(copy)
     }
 
     /// Reads and checks a snapshot.

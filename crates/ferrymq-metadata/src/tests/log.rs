@@ -95,8 +95,8 @@ async fn inv_s2_after_a_failed_sync_nothing_is_confirmed_any_more() {
 #[tokio::test]
 async fn u20_a_quiet_group_pins_nothing() {
     let options = MemoryOptions {
-        log_bytes_max: 256 * 1024,
-        payload_bytes_max: 16 * 1024,
+        log_bytes_max: 32 * 1024,
+        payload_bytes_max: 8 * 1024,
     };
     let disk = MemoryDisk::new();
     let (mut log, mut thread) = open(&disk, options).unwrap();
@@ -106,7 +106,7 @@ async fn u20_a_quiet_group_pins_nothing() {
     log.purge(log_id(1, 1)).await.unwrap();
     log.save_committed(Some(log_id(1, 3))).await.unwrap();
     // Each record is a few bytes: together they are some times what the log may hold.
-    for term in 0..40_000 {
+    for term in 0..6_000 {
         log.save_vote(&vote(term)).await.unwrap();
     }
     thread.stop().await;
@@ -121,7 +121,7 @@ async fn u20_a_quiet_group_pins_nothing() {
     );
     assert_eq!(log.read_committed().await.unwrap(), Some(log_id(1, 3)));
     let vote_read = log.get_log_reader().await.read_vote().await.unwrap();
-    assert_eq!(vote_read, Some(vote(39_999)));
+    assert_eq!(vote_read, Some(vote(5_999)));
 }
 
 #[tokio::test]
