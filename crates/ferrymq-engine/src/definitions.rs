@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use ferrymq_objects::{Enabled, Queue, QueueManager};
+use ferrymq_objects::{Enabled, Queue, QueueManager, Target};
 use ferrymq_types::{Change, ChannelName, ObjectId, Position, QueueName, ReasonCode, Sequence};
 
 use crate::engine::Step;
@@ -243,9 +243,15 @@ fn off_queues(qmgr: &QueueManager) -> BTreeSet<QueueName> {
     qmgr.queues
         .values()
         .filter_map(|queue| match queue {
-            Queue::Local(local) => local.backout_requeue_name.clone(),
+            Queue::Local(local) => local.backout_requeue_name.as_ref(),
             Queue::Remote(_) | Queue::Alias(_) => None,
         })
+        .filter_map(
+            |name| match qmgr.resolve_for_output(name, None).ok()?.target {
+                Target::Local(local) => Some(local.base.name.clone()),
+                Target::Remote { .. } => None,
+            },
+        )
         .chain(qmgr.attributes.dead_letter_queue_name.clone())
         .collect()
 }

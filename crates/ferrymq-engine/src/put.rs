@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use ferrymq_objects::{Enabled, Target};
+use ferrymq_objects::{Enabled, LocalQueue, QueueManager, Target};
 use ferrymq_types::{
     BodyId, Change, ExceptionReport, Message, MessageDescriptor, MessageType, ObjectId,
     Persistence, Position, QueueManagerName, QueueName, ReasonCode, TransmissionHeader,
@@ -25,9 +25,9 @@ struct Checked {
     done: PutDone,
 }
 
-/// Where a put leads, copied out of the definitions.
-struct Route {
-    queue: ferrymq_objects::LocalQueue,
+/// Where a put leads.
+struct Route<'a> {
+    queue: &'a LocalQueue,
     /// `RemoteQName` and `RemoteQMgrName`, if it goes elsewhere.
     remote: Option<(QueueName, QueueManagerName)>,
     default_priority: ferrymq_types::Priority,
@@ -116,9 +116,8 @@ impl Engine {
         )))
     }
 
-    fn route(&self, put: &Put) -> Result<Route, Failure> {
-        let resolution = self
-            .qmgr
+    fn route<'a>(qmgr: &'a QueueManager, put: &Put) -> Result<Route<'a>, Failure> {
+        let resolution = qmgr
             .resolve_for_output(&put.queue, put.object_queue_manager.as_ref())
             .map_err(|reason| Failure::of(reason, &put.queue))?;
         if let Some(inhibited) = resolution.path.iter().find(|q| q.base().put == Enabled::No) {
@@ -128,13 +127,13 @@ impl Engine {
             ));
         }
         let (queue, remote) = match resolution.target {
-            Target::Local(local) => (local.clone(), None),
+            Target::Local(local) => (local, None),
             Target::Remote {
                 transmission_queue,
                 remote_queue,
                 remote_queue_manager,
             } => (
-                transmission_queue.clone(),
+                transmission_queue,
                 Some((remote_queue, remote_queue_manager)),
             ),
         };
@@ -148,8 +147,9 @@ impl Engine {
     }
 
     fn check_put(&mut self, step: &mut Step<'_>, put: Put) -> Result<Checked, Failure> {
-        let route = self.route(&put)?;
-        let queue = &route.queue;
+        let qmgr = Arc::clone(&self.qmgr);
+        let route = Self::route(&qmgr, &put)?;
+        let queue = route.queue;
         let mut descriptor = put.descriptor;
         check_descriptor(&descriptor)?;
         descriptor.priority = put.priority.unwrap_or(route.default_priority);

@@ -2,7 +2,7 @@
 
 use ferrymq_types::{Priority, ReasonCode};
 
-use super::harness::{C1, C2, World, get, put, queue_name, unit};
+use super::harness::{C1, C2, World, correlation, get, put, queue_name, unit};
 use crate::{Browse, Cursor, MatchIds, Put, Reply, Request};
 
 fn step(w: &mut World, after: Option<Cursor>) -> Result<(String, Cursor), ReasonCode> {
@@ -93,4 +93,32 @@ fn a_browse_whose_message_is_taken_while_it_is_read_shows_the_next() {
         Ok(Reply::Browsed(b)) => assert_eq!(&b.message.body[..], b"2"),
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn a_browse_by_id_goes_on_behind_its_cursor_too() {
+    let mut w = World::new();
+    for (text, n) in [("1", 7), ("other", 8), ("2", 7)] {
+        let mut p = put("A", text);
+        p.descriptor.correlation_id = correlation(n);
+        w.put(p);
+    }
+    let mut found = Vec::new();
+    let mut after = None;
+    while let (_, Ok(Reply::Browsed(b))) = w.answer(
+        C2,
+        Request::Browse(Browse {
+            queue: queue_name("A"),
+            matching: MatchIds {
+                message_id: None,
+                correlation_id: Some(correlation(7)),
+            },
+            after,
+        }),
+    ) {
+        after = Some(b.cursor);
+        found.push(b.message.body.clone());
+        assert!(found.len() <= 2, "it never goes back");
+    }
+    assert_eq!(found, ["1", "2"]);
 }

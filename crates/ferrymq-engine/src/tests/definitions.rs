@@ -154,6 +154,9 @@ fn triggers(w: &World) -> usize {
 #[test]
 fn a_trigger_is_due_for_the_first_message_for_every_one_or_when_it_can_be_got() {
     let mut w = World::new();
+    w.put(put("R", "x"));
+    assert_eq!(triggers(&w), 1);
+    let mut w = World::new();
     w.begin(C1, unit(1));
     for _ in 0..3 {
         w.put(Put {
