@@ -1,4 +1,7 @@
 //! Harness and simulator for the suites in `tests/`.
 
 pub mod cluster;
+mod invariants;
+mod oracle;
+pub mod sim;
 pub mod traffic;

@@ -283,7 +283,8 @@ impl Oracle {
         };
         // That nothing is known of it says nothing of non-persistent messages, which left no trace.
         let traceless = self.units.get(&id).is_some_and(|unit| {
-            unit.state == UnitState::Unknown && unit.puts.iter().any(|uid| !self.put(*uid).is_persistent())
+            unit.state == UnitState::Unknown
+                && unit.puts.iter().any(|uid| !self.put(*uid).is_persistent())
         });
         if !committed && traceless {
             return;

@@ -10,7 +10,11 @@ pub(crate) fn seen(oracle: &Oracle, put: &Put, sight: &Sight<'_>) -> Check {
     if unit.state == UnitState::Open && !unit.committing {
         return violated(
             "inv_a1_invisible",
-            format!("{} was seen on {} before its commit", put.name(), sight.queue),
+            format!(
+                "{} was seen on {} before its commit",
+                put.name(),
+                sight.queue
+            ),
         );
     }
     Ok(())

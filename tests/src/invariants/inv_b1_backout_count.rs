@@ -4,19 +4,17 @@
 use crate::invariants::{Check, violated};
 use crate::oracle::{Oracle, Put, Sight, UnitState};
 
-pub(crate) fn got(
-    oracle: &Oracle,
-    put: &Put,
-    sight: &Sight<'_>,
-    threshold: Option<u32>,
-) -> Check {
+pub(crate) fn got(oracle: &Oracle, put: &Put, sight: &Sight<'_>, threshold: Option<u32>) -> Check {
     let units = |s: &crate::oracle::Shown| s.unit.and_then(|u| oracle.units.get(&u));
     let under_syncpoint = put.shown.iter().filter(|s| s.unit.is_some()).count();
     let count = sight.backout_count as usize;
     if count > under_syncpoint {
         return violated(
             "inv_b1_backout_count",
-            format!("{} has backout count {count} after {under_syncpoint} gets", put.name()),
+            format!(
+                "{} has backout count {count} after {under_syncpoint} gets",
+                put.name()
+            ),
         );
     }
     // On a queue with a threshold the count is durable before the message is shown (rule U14); else when the backout is answered.
@@ -30,7 +28,10 @@ pub(crate) fn got(
     if put.is_persistent() && count < least {
         return violated(
             "inv_b1_backout_count",
-            format!("{} has backout count {count} after {least} backouts", put.name()),
+            format!(
+                "{} has backout count {count} after {least} backouts",
+                put.name()
+            ),
         );
     }
     if let Some(threshold) = threshold {

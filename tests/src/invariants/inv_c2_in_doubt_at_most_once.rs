@@ -11,7 +11,11 @@ pub(crate) fn seen(oracle: &Oracle, put: &Put, sight: &Sight<'_>) -> Check {
     if oracle.put_fate(put) == Fate::Refused {
         return violated(
             ID,
-            format!("{} was seen on {} and had been refused", put.name(), sight.queue),
+            format!(
+                "{} was seen on {} and had been refused",
+                put.name(),
+                sight.queue
+            ),
         );
     }
     Ok(())
@@ -26,7 +30,10 @@ pub(crate) fn at_rest(oracle: &Oracle, tally: &BTreeMap<Uid, Tally>) -> Check {
             Fate::Done => continue,
         };
         if t.total() > most {
-            return violated(ID, format!("{} is in too many places: {}", put.name(), t.places()));
+            return violated(
+                ID,
+                format!("{} is in too many places: {}", put.name(), t.places()),
+            );
         }
     }
     Ok(())

@@ -20,7 +20,11 @@ pub(crate) fn seen(put: &Put, sight: &Sight<'_>) -> Check {
     let what = if m.body != put.body {
         format!("{} bytes that are others", m.body.len())
     } else if wrapped == m.header.is_empty() {
-        format!("format {:?} and {} bytes of header", d.format, m.header.len())
+        format!(
+            "format {:?} and {} bytes of header",
+            d.format,
+            m.header.len()
+        )
     } else if !wrapped && d.format != FORMAT {
         format!("format {:?}", d.format)
     } else if d.persistence != put.persistence || d.priority != put.priority {

@@ -10,9 +10,10 @@ const ID: &str = "inv_d7_expiry";
 
 pub(crate) fn got(put: &Put, sight: &Sight<'_>) -> Check {
     match put.expires_at {
-        Some(at) if !put.is_remote() && at <= sight.now => {
-            violated(ID, format!("{} was got {:?} late", put.name(), sight.now.since(at)))
-        }
+        Some(at) if !put.is_remote() && at <= sight.now => violated(
+            ID,
+            format!("{} was got {:?} late", put.name(), sight.now.since(at)),
+        ),
         Some(_) | None => Ok(()),
     }
 }
@@ -20,7 +21,10 @@ pub(crate) fn got(put: &Put, sight: &Sight<'_>) -> Check {
 pub(crate) fn accounted(put: &Put, entry: &AccountEntry) -> Check {
     let early = put.expires_at.is_none_or(|at| entry.time < at);
     if entry.reason == AccountReason::Expired && early {
-        return violated(ID, format!("{} was expired too early: {entry:?}", put.name()));
+        return violated(
+            ID,
+            format!("{} was expired too early: {entry:?}", put.name()),
+        );
     }
     Ok(())
 }

@@ -11,7 +11,11 @@ pub(crate) fn taken(put: &Put, id: MessageId) -> Check {
     if put.fate == Fate::Done && put.message_id != id {
         return violated(
             "inv_i1_token",
-            format!("{} was answered with {} and then with {id}", put.name(), put.message_id),
+            format!(
+                "{} was answered with {} and then with {id}",
+                put.name(),
+                put.message_id
+            ),
         );
     }
     Ok(())

@@ -7,7 +7,10 @@ const ID: &str = "inv_l1_drains";
 
 pub(crate) fn at_rest(oracle: &Oracle) -> Check {
     match oracle.unanswered().first() {
-        Some(uid) => violated(ID, format!("{} was never answered", oracle.put(*uid).name())),
+        Some(uid) => violated(
+            ID,
+            format!("{} was never answered", oracle.put(*uid).name()),
+        ),
         None => Ok(()),
     }
 }

@@ -9,7 +9,13 @@ pub(crate) fn delivered(oracle: &mut Oracle, uid: Uid) -> Check {
     if put.delivered {
         return Ok(());
     }
-    let path = (put.putter, put.target, put.priority, put.is_persistent(), put.unit);
+    let path = (
+        put.putter,
+        put.target,
+        put.priority,
+        put.is_persistent(),
+        put.unit,
+    );
     // Identities rise in the order of the puts.
     if let Some(last) = oracle.order.get(&path)
         && *last > uid

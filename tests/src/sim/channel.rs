@@ -5,9 +5,9 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use ferrymq_channel::{
-    AskId, Close, CloseReason, Event as ChannelEvent, ReceiverConfig, ReceiverEffect, ReceiverFrame,
-    ReceiverInput, ReceiverMca, ReceiverTimer, SenderConfig, SenderEffect, SenderFrame, SenderInput,
-    SenderMca, SenderTimer, StopMode, StopStatus,
+    AskId, ChannelState, Close, CloseReason, Event as ChannelEvent, ReceiverConfig, ReceiverEffect,
+    ReceiverFrame, ReceiverInput, ReceiverMca, ReceiverTimer, SenderConfig, SenderEffect,
+    SenderFrame, SenderInput, SenderMca, SenderTimer, StopMode, StopStatus,
 };
 use ferrymq_engine::{Input, Reply, Request};
 use ferrymq_objects::Channel;
@@ -126,7 +126,9 @@ impl Sent {
     /// The persistent messages of a batch.
     pub(crate) fn persistent(&self, batch: UnitOfWorkId) -> impl Iterator<Item = Uid> + '_ {
         let numbers = self.batches.get(&batch);
-        numbers.into_iter().flat_map(|n| n.values().copied().flatten())
+        numbers
+            .into_iter()
+            .flat_map(|n| n.values().copied().flatten())
     }
 }
 
@@ -366,7 +368,9 @@ impl World {
             return Ok(());
         };
         match item {
-            Item::Frame(frame @ SenderFrame::Bind(_)) if !running.receivers.contains_key(&conversation) => {
+            Item::Frame(frame @ SenderFrame::Bind(_))
+                if !running.receivers.contains_key(&conversation) =>
+            {
                 if running.stopped {
                     let close = Close::new(CloseReason::ChannelStopped, "the channel is stopped");
                     self.send_backward(conversation, Item::Frame(ReceiverFrame::Close(close)));
@@ -396,12 +400,8 @@ impl World {
         let Some(Channel::Receiver(definition)) = qmgr.channels.get(&channel_name()) else {
             return;
         };
-        let config = ReceiverConfig::new(
-            definition.clone(),
-            &qmgr,
-            "qm1".to_owned(),
-            String::new(),
-        );
+        let config =
+            ReceiverConfig::new(definition.clone(), &qmgr, "qm1".to_owned(), String::new());
         let shared = self.fault == Some(Fault::OldStreamAccepted);
         let Some(running) = self.running(1, run) else {
             return;
@@ -456,7 +456,8 @@ impl World {
         let mut effects = Vec::new();
         end.machine.handle(now, input, &mut effects);
         let closed = end.machine.is_closed();
-        self.trace.add(now, || format!("receiver {conversation} <- {what}"));
+        self.trace
+            .add(now, || format!("receiver {conversation} <- {what}"));
         for effect in effects {
             if self.boundary(1) || self.running(1, run).is_none() {
                 return Ok(());
@@ -477,7 +478,8 @@ impl World {
 
     fn perform_receiver(&mut self, run: u64, conversation: u64, effect: ReceiverEffect) -> Check {
         let what = self.trace.words(|| words::receiver_effect(&effect));
-        self.trace.add(self.now, || format!("receiver {conversation} -> {what}"));
+        self.trace
+            .add(self.now, || format!("receiver {conversation} -> {what}"));
         match effect {
             ReceiverEffect::Send(frame) => {
                 let told = match &frame {
@@ -499,7 +501,13 @@ impl World {
                 else {
                     return Ok(());
                 };
-                self.ask(1, run, connection, request, Asker::Receiver(conversation, ask));
+                self.ask(
+                    1,
+                    run,
+                    connection,
+                    request,
+                    Asker::Receiver(conversation, ask),
+                );
             }
             ReceiverEffect::SetTimer { timer, at } => {
                 if let Some(end) = self.receiver_end(run, conversation) {
@@ -586,8 +594,24 @@ impl World {
         }
     }
 
+    /// A start that came while the channel was stopping was refused: the operator tries it again.
+    pub(crate) fn start_again(&mut self) -> Check {
+        let next = after(self.now, 2_000);
+        self.at(next, Event::StartAgain);
+        let sender = self.nodes[0]
+            .running
+            .as_ref()
+            .and_then(|r| r.sender.as_ref());
+        if sender.is_some_and(|end| end.machine.state() == ChannelState::Stopped) {
+            return self.start_channel(0);
+        }
+        Ok(())
+    }
+
     fn mark_stopped(&mut self, node: usize, stopped: bool) {
-        self.trace.add(self.now, || format!("{}: channel stopped {stopped}", QMGRS[node]));
+        self.trace.add(self.now, || {
+            format!("{}: channel stopped {stopped}", QMGRS[node])
+        });
         let Some(running) = self.nodes[node].running.as_mut() else {
             return;
         };
@@ -600,7 +624,12 @@ impl World {
         self.ask(node, run, connection, request, Asker::Operator);
     }
 
-    pub(crate) fn stop_channel(&mut self, node: usize, mode: StopMode, status: StopStatus) -> Check {
+    pub(crate) fn stop_channel(
+        &mut self,
+        node: usize,
+        mode: StopMode,
+        status: StopStatus,
+    ) -> Check {
         if status == StopStatus::Stopped {
             self.mark_stopped(node, true);
         }
@@ -653,8 +682,8 @@ impl World {
         let Some(link) = self.links.get(&number) else {
             return;
         };
-        let kept = [link.forward.items.len(), link.backward.items.len()]
-            .map(|n| self.dice.index(n + 1));
+        let kept =
+            [link.forward.items.len(), link.backward.items.len()].map(|n| self.dice.index(n + 1));
         let Some(link) = self.links.get_mut(&number) else {
             return;
         };
@@ -686,6 +715,7 @@ impl World {
                 self.cut_link(number, [self.now, at], [None, end]);
             }
         }
-        self.links.retain(|_, l| !(l.forward.items.is_empty() && l.backward.items.is_empty()));
+        self.links
+            .retain(|_, l| !(l.forward.items.is_empty() && l.backward.items.is_empty()));
     }
 }

@@ -55,14 +55,56 @@ const fn habit(node: usize) -> Habit {
 }
 
 const HABITS: &[Habit] = &[
-    Habit { puts: &[IN, IN, IN, FULL, NOWHERE, LOCAL], put: 100, ..habit(0) },
-    Habit { puts: &[IN, IN, FULL, LOCAL], put: 100, unit: 90, ..habit(0) },
-    Habit { puts: &[IN], gets: &["LOCAL.Q"], put: 50, unit: 100, ..habit(0) },
-    Habit { gets: &["IN.Q"], ..habit(1) },
-    Habit { gets: &["IN.Q", "FULL.Q"], unit: 90, back_out: 35, ..habit(1) },
-    Habit { puts: &[OUT], gets: &["IN.Q"], put: 50, unit: 100, ..habit(1) },
-    Habit { puts: &[POISON], gets: &["POISON.Q"], put: 40, unit: 70, back_out: 70, ..habit(1) },
-    Habit { puts: &[IN_HERE, OUT], gets: &["OUT.Q"], put: 60, browses: true, ..habit(1) },
+    Habit {
+        puts: &[IN, IN, IN, FULL, NOWHERE, LOCAL],
+        put: 100,
+        ..habit(0)
+    },
+    Habit {
+        puts: &[IN, IN, FULL, LOCAL],
+        put: 100,
+        unit: 90,
+        ..habit(0)
+    },
+    Habit {
+        puts: &[IN],
+        gets: &["LOCAL.Q"],
+        put: 50,
+        unit: 100,
+        ..habit(0)
+    },
+    Habit {
+        gets: &["IN.Q"],
+        ..habit(1)
+    },
+    Habit {
+        gets: &["IN.Q", "FULL.Q"],
+        unit: 90,
+        back_out: 35,
+        ..habit(1)
+    },
+    Habit {
+        puts: &[OUT],
+        gets: &["IN.Q"],
+        put: 50,
+        unit: 100,
+        ..habit(1)
+    },
+    Habit {
+        puts: &[POISON],
+        gets: &["POISON.Q"],
+        put: 40,
+        unit: 70,
+        back_out: 70,
+        ..habit(1)
+    },
+    Habit {
+        puts: &[IN_HERE, OUT],
+        gets: &["OUT.Q"],
+        put: 60,
+        browses: true,
+        ..habit(1)
+    },
 ];
 
 #[derive(Debug)]
@@ -137,7 +179,9 @@ impl World {
             self.at(time, Event::Client(number, life));
             return Ok(());
         };
-        if self.clients[number].connection.is_none_or(|(r, _)| r != run)
+        if self.clients[number]
+            .connection
+            .is_none_or(|(r, _)| r != run)
             && let Some(running) = self.running(node, run)
         {
             let connection = running.connect();
@@ -249,9 +293,8 @@ impl World {
             MessageId::NONE
         };
         let discard = name == NOWHERE.0 && self.dice.percent(20);
-        let token = unit.is_none()
-            && persistence == Persistence::Persistent
-            && self.dice.percent(40);
+        let token =
+            unit.is_none() && persistence == Persistence::Persistent && self.dice.percent(40);
         let descriptor = MessageDescriptor {
             format: FORMAT.to_owned(),
             correlation_id: CorrelationId::new(uid.bytes()),
@@ -323,7 +366,9 @@ impl World {
         let repeated = matches!(&request, Request::Put(put) if
             put.token.is_some() && self.was_sent(put));
         if lossy && self.dice.percent(40) {
-            self.trace.add(self.now, || format!("client {number} asks {what:?}, which is lost"));
+            self.trace.add(self.now, || {
+                format!("client {number} asks {what:?}, which is lost")
+            });
             if let (What::Put(uid), false) = (what, repeated) {
                 self.oracle.put_answered(uid, false);
             }
@@ -333,7 +378,8 @@ impl World {
         if let (What::Put(uid), true) = (what, repeated) {
             self.oracle.put_repeated(uid);
         }
-        self.trace.add(self.now, || format!("client {number} asks {what:?}"));
+        self.trace
+            .add(self.now, || format!("client {number} asks {what:?}"));
         let asker = Asker::Client {
             client: number,
             life,
@@ -378,7 +424,8 @@ impl World {
         }
         let (node, connection) = (client.habit.node, client.connection);
         client.lose();
-        self.trace.add(self.now, || format!("client {number} loses its connection"));
+        self.trace
+            .add(self.now, || format!("client {number} loses its connection"));
         if let Some((run, connection)) = connection {
             self.hand_in(node, run, Input::Disconnected { connection });
         }
@@ -411,7 +458,9 @@ impl World {
                 let node = self.dice.index(2);
                 let mode = self.dice.pick(&[StopMode::Quiesce, StopMode::Force]);
                 let status = self.dice.pick(&[StopStatus::Stopped, StopStatus::Inactive]);
-                self.trace.add(self.now, || format!("operator stops the channel at node {node}: {mode:?} {status:?}"));
+                self.trace.add(self.now, || {
+                    format!("operator stops the channel at node {node}: {mode:?} {status:?}")
+                });
                 self.at(later, Event::StartChannel(node));
                 self.stop_channel(node, mode, status)
             }
@@ -448,4 +497,3 @@ impl World {
         }
     }
 }
-

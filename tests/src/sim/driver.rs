@@ -267,7 +267,9 @@ impl World {
             return Ok(());
         }
         let now = self.now;
-        self.trace.add(now, || format!("{} <- {}", QMGRS[node], words::input(&input)));
+        self.trace.add(now, || {
+            format!("{} <- {}", QMGRS[node], words::input(&input))
+        });
         if let Input::Disconnected { connection } = &input {
             let owner = self
                 .running(node, run)
@@ -335,7 +337,12 @@ impl World {
                 Effect::Write(set) => {
                     let set = self.spoil(node, set);
                     self.trace.add(self.now, || {
-                        format!("{} writes {}: {}", QMGRS[node], set.position, words::changes(&set))
+                        format!(
+                            "{} writes {}: {}",
+                            QMGRS[node],
+                            set.position,
+                            words::changes(&set)
+                        )
                     });
                     self.written(node, &set)?;
                     let Some(running) = self.running(node, run) else {
@@ -402,9 +409,9 @@ impl World {
             Fault::DeliveryCountForgotten => set
                 .changes
                 .retain(|c| !matches!(c, Change::SetDeliveryCount { .. })),
-            Fault::TokenForgotten => set.changes.retain(
-                |c| !matches!(c, Change::SetUnitOfWork(row) if row.message_id.is_some()),
-            ),
+            Fault::TokenForgotten => set
+                .changes
+                .retain(|c| !matches!(c, Change::SetUnitOfWork(row) if row.message_id.is_some())),
             Fault::GetForgotten => {
                 if !has_puts && !is_unit && !is_move {
                     set.changes.retain(|c| !is_removal(c));
@@ -435,12 +442,19 @@ impl World {
         reply: Answer,
     ) -> Check {
         self.trace.add(self.now, || {
-            format!("{} answers {id:?} after {after}: {}", QMGRS[node], words::answer(&reply))
+            format!(
+                "{} answers {id:?} after {after}: {}",
+                QMGRS[node],
+                words::answer(&reply)
+            )
         });
         let Some(asked) = self.running(node, run).and_then(|r| r.asked.remove(&id)) else {
             return violated(
                 "inv_l1_drains",
-                format!("{} answers {id:?}, which nobody waits for: {reply:?}", QMGRS[node]),
+                format!(
+                    "{} answers {id:?}, which nobody waits for: {reply:?}",
+                    QMGRS[node]
+                ),
             );
         };
         let got = self.answered(node, &asked.asker, &reply)?;
@@ -469,7 +483,11 @@ impl World {
         match held {
             Held::Answer { asker, answer, got } => {
                 self.left(&asker, &answer, got)?;
-                let delay = if matches!(asker, Asker::Client { .. }) { 3 } else { 1 };
+                let delay = if matches!(asker, Asker::Client { .. }) {
+                    3
+                } else {
+                    1
+                };
                 self.soon(delay, Event::Answer(node, run, asker, answer));
                 Ok(())
             }
@@ -478,7 +496,8 @@ impl World {
     }
 
     fn reported(&mut self, node: usize, run: u64, event: &EngineEvent) -> Check {
-        self.trace.add(self.now, || format!("{} reports {event:?}", QMGRS[node]));
+        self.trace
+            .add(self.now, || format!("{} reports {event:?}", QMGRS[node]));
         match event {
             EngineEvent::Accounted(entry) => {
                 if entry.to.is_some() {
@@ -561,7 +580,9 @@ impl World {
         running.syncing = false;
         running.durable = running.store.syncer().durable();
         let durable = running.durable;
-        self.trace.add(self.now, || format!("{} is durable up to {durable}", QMGRS[node]));
+        self.trace.add(self.now, || {
+            format!("{} is durable up to {durable}", QMGRS[node])
+        });
         while let Some(running) = self.running(node, run) {
             let Some(mut first) = running.held.first_entry().filter(|e| *e.key() <= durable) else {
                 break;
@@ -688,7 +709,8 @@ impl World {
             return violated("inv_s1_store_opens", format!("checkpoint: {error}"));
         }
         self.statistics.checkpoints += 1;
-        self.trace.add(self.now, || format!("{} ends a checkpoint", QMGRS[node]));
+        self.trace
+            .add(self.now, || format!("{} ends a checkpoint", QMGRS[node]));
         Ok(())
     }
 

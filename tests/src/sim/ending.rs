@@ -15,7 +15,8 @@ const REQUEST: RequestId = RequestId(u64::MAX);
 impl World {
     /// Nothing fails any more, and nothing stands in the way.
     pub(crate) fn heal(&mut self) -> Check {
-        self.trace.add(self.now, || "everything is healed".to_owned());
+        self.trace
+            .add(self.now, || "everything is healed".to_owned());
         self.phase = Phase::Healing;
         self.metadata.heal();
         for node in [0, 1] {
@@ -27,13 +28,15 @@ impl World {
         for node in [1, 0] {
             self.start_channel(node)?;
         }
-        Ok(())
+        self.start_again()
     }
 
     fn depth(&self, node: usize, queue: &str) -> u64 {
         let name = QueueName::new(queue).expect("a constant that is a name");
         let running = self.nodes[node].running.as_ref();
-        running.and_then(|r| r.engine.depth(&name)).unwrap_or(u64::MAX)
+        running
+            .and_then(|r| r.engine.depth(&name))
+            .unwrap_or(u64::MAX)
     }
 
     /// Whether all is delivered, settled and answered.
@@ -92,7 +95,8 @@ impl World {
         if self.phase != Phase::Working || self.nodes.iter().any(|n| n.running.is_none()) {
             return Ok(());
         }
-        self.trace.add(self.now, || "both nodes are dumped".to_owned());
+        self.trace
+            .add(self.now, || "both nodes are dumped".to_owned());
         let dump = self.dump()?;
         invariants::at_any_time(&self.oracle, &dump)
     }
@@ -111,10 +115,15 @@ impl World {
         let mut effects = Vec::new();
         running.engine.step(now, input, &mut effects);
         match effects.pop() {
-            Some(Effect::Reply { reply: Ok(reply), .. }) if effects.is_empty() => Ok(reply),
+            Some(Effect::Reply {
+                reply: Ok(reply), ..
+            }) if effects.is_empty() => Ok(reply),
             other => violated(
                 "inv_c8_depth",
-                format!("{} answers a look with {other:?} and {effects:?}", QMGRS[node]),
+                format!(
+                    "{} answers a look with {other:?} and {effects:?}",
+                    QMGRS[node]
+                ),
             ),
         }
     }
@@ -141,7 +150,8 @@ impl World {
                 };
                 let Some(last) = page.last() else { break };
                 after = last.number;
-                dump.accounts.extend(page.iter().map(|e| (node, (**e).clone())));
+                dump.accounts
+                    .extend(page.iter().map(|e| (node, (**e).clone())));
             }
             let Reply::Queues(queues) = self.inspect(node, Request::QueueStatistics)? else {
                 continue;
@@ -185,11 +195,7 @@ impl World {
         }
     }
 
-    fn stored(
-        &self,
-        node: usize,
-        item: &ferrymq_engine::DumpItem,
-    ) -> Result<Message, Violation> {
+    fn stored(&self, node: usize, item: &ferrymq_engine::DumpItem) -> Result<Message, Violation> {
         let reader = self.nodes[node].running.as_ref().map(|r| r.store.reader());
         match reader.map(|r| r.fetch(item.queue.0, item.sequence)) {
             Some(Ok(Some((row, body)))) => Ok(Message {

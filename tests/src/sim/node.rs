@@ -4,9 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use ferrymq_channel::{
-    AskId, ReceiverMca, ReceiverTimer, SenderFrame, SenderMca, SenderTimer,
-};
+use ferrymq_channel::{AskId, ReceiverMca, ReceiverTimer, SenderFrame, SenderMca, SenderTimer};
 use ferrymq_engine::{ConnectionId, Engine, Event, Failure, Input, Reply, RequestId};
 use ferrymq_store::memory::{MemoryDisk, MemoryLog};
 use ferrymq_store::{CheckpointDone, Job, QueueManagerStore};

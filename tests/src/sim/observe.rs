@@ -104,8 +104,9 @@ impl World {
         self.nodes[1].received.push((set.position, all));
         let Some(row) = row else { return Ok(()) };
         let sent = self.sent.persistent(row.last_batch);
-        // A discarded non-persistent message has no durable entry, and counts neither here nor there.
         let sent: BTreeSet<Uid> = sent.collect();
+        // A non-persistent message that was discarded leaves an entry all the same.
+        written.retain(|uid| self.oracle.put(*uid).is_persistent());
         inv_h3_batch_atomic::committed(&short(row.last_batch), &sent, &written)
     }
 

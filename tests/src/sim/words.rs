@@ -13,7 +13,12 @@ fn uid(id: &CorrelationId) -> String {
 
 fn message(m: &Message) -> String {
     let d = &m.descriptor;
-    format!("{} {:?} priority {}", uid(&d.correlation_id), d.persistence, d.priority)
+    format!(
+        "{} {:?} priority {}",
+        uid(&d.correlation_id),
+        d.persistence,
+        d.priority
+    )
 }
 
 pub(crate) fn input(input: &Input) -> String {
@@ -67,9 +72,14 @@ pub(crate) fn answer(answer: &Answer) -> String {
         Ok(Reply::Browsed(browsed)) => format!("browsed {}", message(&browsed.message)),
         Ok(Reply::Put(_)) => "put".to_owned(),
         Ok(Reply::Transmissions(all)) => {
-            let all = all
-                .iter()
-                .map(|t| format!("{} place {} fast {}", message(&t.message), t.sequence, t.fast));
+            let all = all.iter().map(|t| {
+                format!(
+                    "{} place {} fast {}",
+                    message(&t.message),
+                    t.sequence,
+                    t.fast
+                )
+            });
             format!("transmissions {:?}", all.collect::<Vec<_>>())
         }
         Ok(other) => format!("{other:?}"),

@@ -54,6 +54,7 @@ pub(crate) enum Event {
     Refuse,
     Operator,
     StartChannel(usize),
+    StartAgain,
     EnablePut,
     Space(usize),
     Look,
@@ -128,7 +129,8 @@ impl World {
 
     pub(crate) fn at(&mut self, time: Timestamp, event: Event) {
         self.order += 1;
-        self.schedule.insert((time.max(self.now), self.order), event);
+        self.schedule
+            .insert((time.max(self.now), self.order), event);
     }
 
     /// After at most `ms` milliseconds.
@@ -140,7 +142,8 @@ impl World {
     pub(crate) fn run(&mut self) -> Check {
         let profile = self.profile.clone();
         let fault = self.fault;
-        self.trace.add(self.now, || format!("{fault:?} {profile:?}"));
+        self.trace
+            .add(self.now, || format!("{fault:?} {profile:?}"));
         for node in [0, 1] {
             if fault.is_some() {
                 crate::sim::rows::plan(&self.nodes[node].rows_plan).fault = fault;
@@ -250,6 +253,7 @@ impl World {
             }
             Event::Operator => self.operator(),
             Event::StartChannel(node) => self.start_channel(node),
+            Event::StartAgain => self.start_again(),
             Event::EnablePut => {
                 self.enable_put();
                 Ok(())
