@@ -7,15 +7,13 @@ use ferrymq_types::{Epoch, Position};
 
 use crate::{
     disk::{Disk, DiskFile},
-    segment::{self, BLOCK_BYTES},
+    segment::{self, BLOCK, BLOCK_BYTES},
 };
 
 pub(crate) const NAME: &str = "guard.bin";
 
-const BLOCK: usize = BLOCK_BYTES as usize;
-
 /// Segments that one block can name.
-pub(crate) const SEGMENTS_MAX: usize = 200;
+pub(crate) const SEGMENTS_MAX: u32 = 200;
 
 /// A use of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use crate::{
     guard::{self, Block, Named},
     meta::Meta,
     record::{Header, Kind, blocks_bytes},
-    segment::{self, BLOCK_BYTES},
+    segment::{self, BLOCK},
 };
 
 /// A segment that holds records of the chain.
@@ -298,7 +298,7 @@ impl<D: Disk> Inspector<'_, D> {
                 .get(index)
                 .and_then(|l| usize::try_from(l.end).ok())
                 .unwrap_or(0);
-            for offset in (start..bytes.len()).step_by(BLOCK_BYTES as usize) {
+            for offset in (start..bytes.len()).step_by(BLOCK) {
                 // What was cut off by an earlier recovery is of an earlier epoch and may still lie here.
                 let recent = Header::peek(&bytes, offset)
                     .is_some_and(|h| h.incarnation == named.incarnation && h.epoch >= chain.epoch);
@@ -333,7 +333,7 @@ impl<D: Disk> Inspector<'_, D> {
         let here = usize::try_from(tail.end)
             .ok()
             .and_then(|end| bytes.get(end..))
-            .and_then(|rest| rest.get(..BLOCK_BYTES as usize))
+            .and_then(|rest| rest.get(..BLOCK))
             .is_some_and(|block| {
                 Header::peek(block, 0).is_some_and(|h| h.incarnation == tail.named.incarnation)
             });

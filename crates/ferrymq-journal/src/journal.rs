@@ -19,7 +19,7 @@ use crate::{
     inspect::{self, Live},
     meta::{self, Meta},
     record::{HEADER_BYTES, Header, Kind, blocks_bytes},
-    segment::{self, BLOCK_BYTES},
+    segment::{self, BLOCK, BLOCK_BYTES},
     shared::{JournalRead, JournalSync, Readable, Serial, Shared, State, lock},
 };
 
@@ -59,7 +59,7 @@ impl JournalOptions {
         let bytes = self.segment_bytes.clamp(64 * 1024, 1024 * 1024 * 1024);
         Self {
             segment_bytes: bytes.next_multiple_of(BLOCK_BYTES),
-            segments_max: self.segments_max.clamp(3, guard::SEGMENTS_MAX as u32),
+            segments_max: self.segments_max.clamp(3, guard::SEGMENTS_MAX),
             ..self
         }
     }
@@ -512,7 +512,7 @@ impl<D: Disk> RecordLog for Journal<D> {
                         },
                     })?;
                 }
-                offset = end.next_multiple_of(BLOCK_BYTES as usize);
+                offset = end.next_multiple_of(BLOCK);
             }
         }
         Ok(())

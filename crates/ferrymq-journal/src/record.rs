@@ -4,7 +4,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use ferrymq_types::{Epoch, Position};
 
-use crate::segment::BLOCK_BYTES;
+use crate::segment::{BLOCK, BLOCK_BYTES};
 
 /// Bytes of a record in front of its payload.
 pub const HEADER_BYTES: usize = 96;
@@ -85,7 +85,7 @@ impl Header {
         out.extend_from_slice(&checksum.to_le_bytes());
         out.extend_from_slice(&covered);
         parts.iter().for_each(|p| out.extend_from_slice(p));
-        let padded = out.len().next_multiple_of(BLOCK_BYTES as usize);
+        let padded = out.len().next_multiple_of(BLOCK);
         out.resize(padded, 0);
         checksum
     }

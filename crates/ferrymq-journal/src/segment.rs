@@ -7,7 +7,10 @@ use ferrymq_store::StoreError;
 use crate::disk::{Disk, DiskFile};
 
 /// Records start on blocks of this many bytes, and a block that holds acknowledged bytes is never written again (rule U11).
-pub const BLOCK_BYTES: u64 = 4096;
+pub const BLOCK_BYTES: u64 = BLOCK as u64;
+
+/// The same, for slices.
+pub(crate) const BLOCK: usize = 4096;
 
 const PREFIX: &str = "segment-";
 const SUFFIX: &str = ".journal";

@@ -8,10 +8,8 @@ use ferrymq_store::memory::Random;
 
 use crate::{
     disk::{Disk, DiskFile},
-    segment::BLOCK_BYTES,
+    segment::BLOCK,
 };
-
-const BLOCK: usize = BLOCK_BYTES as usize;
 
 #[derive(Clone, Default)]
 struct Content {

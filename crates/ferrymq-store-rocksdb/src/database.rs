@@ -41,7 +41,7 @@ impl Default for RocksOptions {
 }
 
 /// How long closing waits for reads that are under way.
-const CLOSE_TRIES: u32 = 2000;
+const CLOSE_TRIES: u32 = 400;
 const CLOSE_WAIT: Duration = Duration::from_millis(5);
 
 pub(crate) struct Database {
@@ -73,7 +73,7 @@ impl Database {
             options,
             db: RwLock::new(None),
         };
-        database.open_again()?;
+        database.reopen()?;
         Ok(database)
     }
 
@@ -111,7 +111,7 @@ impl Database {
         self.directory.display().to_string()
     }
 
-    fn open_again(&self) -> Result<(), StoreError> {
+    fn open_again(&self) -> Result<Arc<DB>, StoreError> {
         let mut general = general(self.options);
         general.create_if_missing(true);
         general.create_missing_column_families(true);
@@ -119,20 +119,15 @@ impl Database {
             .map_err(|e| StoreError::io("create", self.directory.display(), e))?;
         let names = self.families.iter().map(String::as_str);
         let families = descriptors(names, self.options);
-        let db = DB::open_cf_descriptors(&general, &self.directory, families)
-            .map_err(|e| self.error("open", &e))?;
-        *self.db.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(db));
-        Ok(())
+        DB::open_cf_descriptors(&general, &self.directory, families)
+            .map(Arc::new)
+            .map_err(|e| self.error("open", &e))
     }
 
-    /// Closes, and opens again. RocksDB gives its lock back only when the last read has ended.
+    /// Closes, and opens again. RocksDB gives its lock back only when the last read has ended; new ones wait meanwhile.
     pub(crate) fn reopen(&self) -> Result<(), StoreError> {
-        let closed = self
-            .db
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        if let Some(mut shared) = closed {
+        let mut slot = self.db.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(mut shared) = slot.take() {
             let mut tries = 0;
             loop {
                 match Arc::try_unwrap(shared) {
@@ -146,13 +141,18 @@ impl Database {
                         std::thread::sleep(CLOSE_WAIT);
                     }
                     Err(still) => {
-                        *self.db.write().unwrap_or_else(PoisonError::into_inner) = Some(still);
-                        return Err(self.failure("close", "reads are still under way"));
+                        // A long read, or one that waits for another. It may be tried again, as may what led here.
+                        *slot = Some(still);
+                        return Err(StoreError::NoSpace {
+                            operation: "wait for the readers of",
+                            file: self.name(),
+                        });
                     }
                 }
             }
         }
-        self.open_again()
+        *slot = Some(self.open_again()?);
+        Ok(())
     }
 
     pub(crate) fn db(&self) -> Result<Arc<DB>, StoreError> {

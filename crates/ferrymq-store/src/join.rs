@@ -13,7 +13,7 @@ use ferrymq_types::{BodyId, Change, ChannelName, Epoch, Position, WriteSet};
 use crate::{
     CheckpointDone, CheckpointJob, LogSync, LogUsage, Reader, RecordLog, Recovered, RecoveredRow,
     RowCounts, RowKey, RowStore, StoreError, Table, body, compare_with_guard, crash_point,
-    overlay::{BodyPlace, Ceilings, Frozen, Layers, RowChange, TableOverlay},
+    overlay::{BodyPlace, Ceilings, Frozen, Layers, RowChange},
     reader::{Shared, poisoned},
     recovery::{Visit, compare_counts, replay},
 };
@@ -202,7 +202,7 @@ impl<L: RecordLog, R: RowStore> QueueManagerStore<L, R> {
             let mut all = Visit {
                 rows,
                 view,
-                above: &|table: Table| -> TableOverlay { layers.active.table(table).clone() },
+                above: Table::ALL.map(|table| layers.active.table(table)),
                 visit: &mut *visit,
                 counts: RowCounts::default(),
                 ceilings: Ceilings::default(),

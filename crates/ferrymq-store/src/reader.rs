@@ -158,15 +158,15 @@ impl<L: LogRead, R: RowStore> Reader<L, R> {
         let mut lock = Some(self.shared.layers.read().map_err(poisoned)?);
         let mut position = Position::ZERO;
         self.shared.rows.view(&mut |view| {
-            let mut above: Vec<TableOverlay> = Vec::new();
+            let mut above: [TableOverlay; Table::COUNT] = Default::default();
             if let Some(layers) = lock.take() {
                 position = layers.position;
-                above = Table::ALL.map(|t| layers.merged(t)).into();
+                above = Table::ALL.map(|t| layers.merged(t));
             }
             Visit {
                 rows: &self.shared.rows,
                 view,
-                above: &|table| above.get(table.index()).cloned().unwrap_or_default(),
+                above: above.each_ref(),
                 visit: &mut *visit,
                 counts: RowCounts::default(),
                 ceilings: Ceilings::default(),

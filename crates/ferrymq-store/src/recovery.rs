@@ -132,7 +132,7 @@ pub(crate) struct Visit<'a, R: ?Sized> {
     pub(crate) rows: &'a R,
     pub(crate) view: &'a dyn RowView,
     /// The overlay of each table.
-    pub(crate) above: &'a dyn Fn(Table) -> TableOverlay,
+    pub(crate) above: [&'a TableOverlay; Table::COUNT],
     pub(crate) visit: &'a mut dyn FnMut(RecoveredRow) -> Result<(), StoreError>,
     /// Rows that the row store has.
     pub(crate) counts: RowCounts,
@@ -207,7 +207,7 @@ impl<R: RowStore + ?Sized> Visit<'_, R> {
         table: Table,
         mut decode: impl FnMut(RowKey, &[u8]) -> Result<Option<RecoveredRow>, FormatError>,
     ) -> Result<(), StoreError> {
-        let above = (self.above)(table);
+        let above = self.above[table.index()];
         let (counts, ceilings) = (&mut self.counts, &mut self.ceilings);
         let mut seen = |key: &RowKey| {
             counts.increment(table);
@@ -217,7 +217,7 @@ impl<R: RowStore + ?Sized> Visit<'_, R> {
         scan_merged(
             self.view,
             table,
-            &above,
+            above,
             &mut seen,
             &mut |key, value| match decode(key, value)
                 .map_err(|e| format_error(rows, table, &key, e))?
