@@ -44,7 +44,9 @@ impl ServerUrl {
 
 fn is_loopback(host: &str) -> bool {
     host.eq_ignore_ascii_case("localhost")
-        || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+        || host
+            .parse::<IpAddr>()
+            .is_ok_and(|address| address.is_loopback())
 }
 
 impl FromStr for ServerUrl {
@@ -61,7 +63,10 @@ impl FromStr for ServerUrl {
         let rest = rest.strip_suffix('/').unwrap_or(rest);
         let mut targets = Vec::new();
         for address in rest.split(',').map(str::trim) {
-            let target = address.parse().ok().filter(|target: &Target| target.port != 0);
+            let target = address
+                .parse()
+                .ok()
+                .filter(|target: &Target| target.port != 0);
             let target = target.ok_or_else(|| ServerUrlError::Address(address.to_owned()))?;
             if !secure && !is_loopback(&target.host) {
                 return Err(ServerUrlError::NotLoopback(address.to_owned()));
@@ -116,7 +121,10 @@ mod tests {
     #[test]
     fn what_is_no_address_is_refused() {
         let check = |url: &str| url.parse::<ServerUrl>().unwrap_err();
-        assert_eq!(check("127.0.0.1:1414"), ServerUrlError::Scheme("127.0.0.1:1414".into()));
+        assert_eq!(
+            check("127.0.0.1:1414"),
+            ServerUrlError::Scheme("127.0.0.1:1414".into())
+        );
         for (url, part) in [
             ("https://h", "h"),
             ("https://h:0", "h:0"),

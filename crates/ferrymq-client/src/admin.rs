@@ -52,7 +52,9 @@ impl<'a> Admin<'a> {
     /// # Errors
     /// [`ClientError::Refused`], such as 2035.
     pub async fn dump(&self, queue_manager: &str) -> Result<Responses<DumpResponse>, ClientError> {
-        let request = DumpRequest { queue_manager: queue_manager.to_owned() };
+        let request = DumpRequest {
+            queue_manager: queue_manager.to_owned(),
+        };
         let mut admin = self.client.administration();
         let stream = self.client.answer(admin.dump(request)).await?;
         Ok(Responses::new(stream, self.client.deadline()))

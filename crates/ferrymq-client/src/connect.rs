@@ -73,7 +73,9 @@ pub(crate) struct Deadline {
 impl Deadline {
     fn after(timeout: Duration) -> Option<Self> {
         // A time too far away to be counted is no limit.
-        Instant::now().checked_add(timeout).map(|at| Self { at, timeout })
+        Instant::now()
+            .checked_add(timeout)
+            .map(|at| Self { at, timeout })
     }
 
     fn left(self) -> Duration {
@@ -132,7 +134,13 @@ impl Introduction {
 
 /// Metadata is ASCII: any other character becomes a question mark.
 fn ascii(text: &str) -> Option<AsciiMetadataValue> {
-    let visible = |c: char| if c.is_ascii_graphic() || c == ' ' { c } else { '?' };
+    let visible = |c: char| {
+        if c.is_ascii_graphic() || c == ' ' {
+            c
+        } else {
+            '?'
+        }
+    };
     let text: String = text.chars().map(visible).collect();
     AsciiMetadataValue::try_from(text).ok()
 }
@@ -140,9 +148,10 @@ fn ascii(text: &str) -> Option<AsciiMetadataValue> {
 impl Interceptor for Introduction {
     fn call(&mut self, mut request: Request<()>) -> Result<Request<()>, Status> {
         let metadata = request.metadata_mut();
-        for (key, value) in
-            [("ferrymq-channel", &self.channel), ("ferrymq-app-name", &self.application)]
-        {
+        for (key, value) in [
+            ("ferrymq-channel", &self.channel),
+            ("ferrymq-app-name", &self.application),
+        ] {
             if let Some(value) = value {
                 metadata.insert(key, value.clone());
             }
@@ -183,7 +192,8 @@ impl Client {
                 Ok(connection) => return Ok(Self::over(connection, options, deadline)),
                 Err(error) => ClientError::from(error),
             };
-            let left = |deadline: Option<Deadline>| deadline.is_none_or(|d| d.left() > RETRY_INTERVAL);
+            let left =
+                |deadline: Option<Deadline>| deadline.is_none_or(|d| d.left() > RETRY_INTERVAL);
             if !error.is_connection_refused() || !left(retries) || !left(deadline) {
                 return Err(error);
             }
@@ -249,7 +259,9 @@ impl Client {
         &self,
         call: impl Future<Output = Result<Response<T>, Status>>,
     ) -> Result<T, ClientError> {
-        let answer = Deadline::apply(self.deadline, call).await.map(Response::into_inner);
+        let answer = Deadline::apply(self.deadline, call)
+            .await
+            .map(Response::into_inner);
         // A server that does not accept our certificate says so after our end of the handshake, to the first call.
         match (answer, self.connection.failure()) {
             (

@@ -162,7 +162,11 @@ mod tests {
     use super::*;
 
     fn unreachable(kind: io::ErrorKind) -> ClientError {
-        ConnectError::Unreachable { target: "h:1".into(), source: kind.into() }.into()
+        ConnectError::Unreachable {
+            target: "h:1".into(),
+            source: kind.into(),
+        }
+        .into()
     }
 
     #[test]
@@ -193,7 +197,10 @@ mod tests {
         assert!(matches!(lost, ClientError::Broken(_)), "{lost:?}");
         let second = Some(Duration::from_secs(1));
         let late = ClientError::from_status(&Status::deadline_exceeded("x"), second);
-        assert!(matches!(late, ClientError::TimedOut(t) if Some(t) == second), "{late:?}");
+        assert!(
+            matches!(late, ClientError::TimedOut(t) if Some(t) == second),
+            "{late:?}"
+        );
         let other = ClientError::from_status(&Status::permission_denied("no"), None);
         assert_eq!(other.reason(), ReasonCode::NOT_AUTHORIZED);
     }

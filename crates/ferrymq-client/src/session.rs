@@ -80,7 +80,11 @@ impl<T> Answer<T> {
     /// What the queue manager said, [`ClientError::Broken`] (2009), or [`ClientError::TimedOut`] at the client's
     /// deadline.
     pub async fn wait(self) -> Result<T, ClientError> {
-        let Self { receiver, read, deadline } = self;
+        let Self {
+            receiver,
+            read,
+            deadline,
+        } = self;
         let answer = Deadline::apply_to_result(deadline, async {
             let gone = || Err(ClientError::Broken("the session has ended".to_owned()));
             receiver.await.unwrap_or_else(|_| gone())
@@ -110,7 +114,9 @@ impl Client {
     pub async fn session(&self) -> Result<Session, ClientError> {
         let (requests, receiver) = mpsc::channel(REQUESTS_QUEUED_MAX);
         let mut messaging = self.messaging();
-        let answers = self.answer(messaging.session(ReceiverStream::new(receiver))).await?;
+        let answers = self
+            .answer(messaging.session(ReceiverStream::new(receiver)))
+            .await?;
         let state = Arc::new(Mutex::new(State::Open(BTreeMap::new())));
         let reader = Reader(tokio::spawn(hand_out(answers, Arc::clone(&state))));
         Ok(Session {
@@ -132,12 +138,16 @@ async fn hand_out(mut answers: Streaming<SessionResponse>, state: Arc<Mutex<Stat
                     State::Open(waiting) => waiting.remove(&answer.request_id),
                     State::Closed(_) => return,
                 };
-                let Some(waiting) = waiting else { break ClientError::UnexpectedAnswer };
+                let Some(waiting) = waiting else {
+                    break ClientError::UnexpectedAnswer;
+                };
                 let answer = answer.response.ok_or(ClientError::UnexpectedAnswer);
                 // Whoever waited may have given up.
                 drop(waiting.send(answer));
             }
-            Ok(None) => break ClientError::Broken("the queue manager ended the session".to_owned()),
+            Ok(None) => {
+                break ClientError::Broken("the queue manager ended the session".to_owned());
+            }
             Err(status) => break ClientError::from_status(&status, None),
         }
     };
@@ -177,7 +187,10 @@ impl Session {
         put: PutRequest,
         syncpoint: Option<UnitOfWorkId>,
     ) -> Result<Answer<PutResponse>, ClientError> {
-        let put = SessionPutRequest { put: Some(put), syncpoint: bytes_of(syncpoint) };
+        let put = SessionPutRequest {
+            put: Some(put),
+            syncpoint: bytes_of(syncpoint),
+        };
         let read = |response| match response {
             Response::Put(put) => Some(put),
             _ => None,
@@ -206,7 +219,10 @@ impl Session {
         get: GetRequest,
         syncpoint: Option<UnitOfWorkId>,
     ) -> Result<Answer<Option<Message>>, ClientError> {
-        let get = SessionGetRequest { get: Some(get), syncpoint: bytes_of(syncpoint) };
+        let get = SessionGetRequest {
+            get: Some(get),
+            syncpoint: bytes_of(syncpoint),
+        };
         let read = |response| match response {
             Response::Get(got) => match got.result? {
                 get_response::Result::Message(message) => Some(Some(message)),
@@ -257,7 +273,12 @@ impl Session {
     /// # Errors
     /// [`ClientError::TimedOut`] at the client's deadline.
     pub async fn close(self) -> Result<(), ClientError> {
-        let Self { requests, mut reader, deadline, .. } = self;
+        let Self {
+            requests,
+            mut reader,
+            deadline,
+            ..
+        } = self;
         drop(requests);
         Deadline::apply_to_result(deadline, async {
             // The reader ends with the stream; that it ended badly matters to nobody any more.
@@ -278,19 +299,28 @@ impl Session {
             State::Open(waiting) => waiting.insert(request_id, sender),
             State::Closed(error) => return Err(error.clone()),
         };
-        let request = SessionRequest { request_id, request: Some(request) };
+        let request = SessionRequest {
+            request_id,
+            request: Some(request),
+        };
         Deadline::apply_to_result(self.deadline, async {
             // If the stream is gone, the reader says why through the receiver.
             drop(self.requests.send(request).await);
             Ok(())
         })
         .await?;
-        Ok(Answer { receiver, read, deadline: self.deadline })
+        Ok(Answer {
+            receiver,
+            read,
+            deadline: self.deadline,
+        })
     }
 }
 
 fn bytes_of(id: Option<UnitOfWorkId>) -> bytes::Bytes {
-    id.map_or_else(bytes::Bytes::new, |id| bytes::Bytes::copy_from_slice(id.as_bytes()))
+    id.map_or_else(bytes::Bytes::new, |id| {
+        bytes::Bytes::copy_from_slice(id.as_bytes())
+    })
 }
 
 #[cfg(test)]

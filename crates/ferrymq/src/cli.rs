@@ -10,7 +10,12 @@ use crate::parse;
 
 /// Carries business messages between applications and between sites: queue managers and their tools.
 #[derive(Debug, Parser)]
-#[command(name = "ferrymq", version, max_term_width = 100, propagate_version = false)]
+#[command(
+    name = "ferrymq",
+    version,
+    max_term_width = 100,
+    propagate_version = false
+)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: GlobalOptions,
@@ -44,7 +49,14 @@ pub(crate) struct GlobalOptions {
     #[arg(long, global = true, value_name = "NAME", value_parser = parse::name::<ChannelName>)]
     pub(crate) channel: Option<ChannelName>,
     /// How to print the answer, and errors too
-    #[arg(short, long, global = true, value_enum, default_value_t, value_name = "FORMAT")]
+    #[arg(
+        short,
+        long,
+        global = true,
+        value_enum,
+        default_value_t,
+        value_name = "FORMAT"
+    )]
     pub(crate) output: Format,
     /// Print no warnings and no progress
     #[arg(short, long, global = true)]
@@ -124,7 +136,12 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
     /// Configuration of the node
-    #[arg(long, value_name = "FILE", env = "FERRYMQ_CONFIG", default_value = "/etc/ferrymq/ferrymq.toml")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "FERRYMQ_CONFIG",
+        default_value = "/etc/ferrymq/ferrymq.toml"
+    )]
     pub(crate) config: PathBuf,
     /// Check the configuration and its files and ports, and stop
     #[arg(long)]
@@ -302,7 +319,10 @@ pub(crate) struct LeafArgs {
 #[derive(Debug, Args)]
 pub(crate) struct RcArgs {
     /// Number, name with or without MQRC_, or message id
-    #[cfg_attr(feature = "crash-points", arg(required_unless_present = "crash_points"))]
+    #[cfg_attr(
+        feature = "crash-points",
+        arg(required_unless_present = "crash_points")
+    )]
     #[cfg_attr(not(feature = "crash-points"), arg(required = true))]
     pub(crate) code: Option<String>,
     /// List the places where FERRYMQ_CRASH_AT can stop the process

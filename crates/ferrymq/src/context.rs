@@ -61,7 +61,9 @@ impl core::fmt::Debug for Environment {
 impl Environment {
     /// That of the process.
     pub(crate) fn of_process() -> Self {
-        Self { lookup: Box::new(|name| std::env::var(name).ok()) }
+        Self {
+            lookup: Box::new(|name| std::env::var(name).ok()),
+        }
     }
 
     /// The value of a variable; an empty one counts as not set.
@@ -71,7 +73,11 @@ impl Environment {
 
     /// A directory of the XDG specification: as a variable says, or below the home directory.
     fn base_directory(&self, variable: &str, below_home: &str) -> Result<PathBuf, Failure> {
-        let absolute = |name: &str| self.get(name).map(PathBuf::from).filter(|p| p.is_absolute());
+        let absolute = |name: &str| {
+            self.get(name)
+                .map(PathBuf::from)
+                .filter(|p| p.is_absolute())
+        };
         absolute(variable)
             .or_else(|| absolute("HOME").map(|home| home.join(below_home)))
             .map(|base| base.join("ferrymq"))
@@ -90,9 +96,13 @@ impl Environment {
             && !name.starts_with('.')
             && name.chars().all(fits);
         if !valid {
-            return Err(Failure::Usage(format!("`{name}` cannot be the name of a context")));
+            return Err(Failure::Usage(format!(
+                "`{name}` cannot be the name of a context"
+            )));
         }
-        let directory = self.base_directory("XDG_CONFIG_HOME", ".config")?.join("contexts");
+        let directory = self
+            .base_directory("XDG_CONFIG_HOME", ".config")?
+            .join("contexts");
         Ok(directory.join(format!("{name}.toml")))
     }
 
@@ -135,13 +145,19 @@ fn read_context(path: &Path) -> Result<Option<Context>, Failure> {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => {
-            return Err(Failure::Usage(format!("read context {}: {error}", path.display())));
+            return Err(Failure::Usage(format!(
+                "read context {}: {error}",
+                path.display()
+            )));
         }
     };
     let mut context: Context = toml::from_str(&text)
         .map_err(|e| Failure::Usage(format!("context {}: {}", path.display(), e.message())))?;
     if let Some(directory) = path.parent() {
-        for file in [&mut context.ca, &mut context.cert, &mut context.key].into_iter().flatten() {
+        for file in [&mut context.ca, &mut context.cert, &mut context.key]
+            .into_iter()
+            .flatten()
+        {
             *file = directory.join(&file);
         }
     }
@@ -167,11 +183,15 @@ pub(crate) fn resolve(
     options: &GlobalOptions,
     environment: &Environment,
 ) -> Result<Destination, Failure> {
-    let chosen = options.context.clone().or_else(|| environment.get("FERRYMQ_CONTEXT"));
+    let chosen = options
+        .context
+        .clone()
+        .or_else(|| environment.get("FERRYMQ_CONTEXT"));
     let context = match &chosen {
-        Some(name) => Some(read_context(&environment.context_file(name)?)?.ok_or_else(|| {
-            Failure::Usage(format!("there is no context `{name}`"))
-        })?),
+        Some(name) => Some(
+            read_context(&environment.context_file(name)?)?
+                .ok_or_else(|| Failure::Usage(format!("there is no context `{name}`")))?,
+        ),
         None if options.url.is_none() && environment.get("FERRYMQ_URL").is_none() => {
             // Without a home there are no contexts to look for.
             match environment.context_file(DEV_CONTEXT) {
@@ -192,7 +212,8 @@ pub(crate) fn resolve(
     };
     let text = |path: &Option<PathBuf>| path.as_ref().map(|p| p.to_string_lossy().into_owned());
     let url = pick(options.url.clone(), "FERRYMQ_URL", context.url);
-    let is_guess = chosen.is_none() && options.url.is_none() && environment.get("FERRYMQ_URL").is_none();
+    let is_guess =
+        chosen.is_none() && options.url.is_none() && environment.get("FERRYMQ_URL").is_none();
     let ca = pick(text(&options.ca), "FERRYMQ_CA", text(&context.ca));
     let cert = pick(text(&options.cert), "FERRYMQ_CERT", text(&context.cert));
     let key = pick(text(&options.key), "FERRYMQ_KEY", text(&context.key));
@@ -201,11 +222,25 @@ pub(crate) fn resolve(
         "FERRYMQ_QMGR",
         context.qmgr,
     );
-    let channel = options.channel.as_ref().map(ToString::to_string).or(context.channel);
+    let channel = options
+        .channel
+        .as_ref()
+        .map(ToString::to_string)
+        .or(context.channel);
     Ok(Destination {
-        server: url.as_deref().unwrap_or(URL_DEFAULT).parse().map_err(usage)?,
-        queue_manager: queue_manager.map(|name| QueueManagerName::new(&name)).transpose().map_err(usage)?,
-        channel: channel.map(|name| ChannelName::new(&name)).transpose().map_err(usage)?,
+        server: url
+            .as_deref()
+            .unwrap_or(URL_DEFAULT)
+            .parse()
+            .map_err(usage)?,
+        queue_manager: queue_manager
+            .map(|name| QueueManagerName::new(&name))
+            .transpose()
+            .map_err(usage)?,
+        channel: channel
+            .map(|name| ChannelName::new(&name))
+            .transpose()
+            .map_err(usage)?,
         tls: tls_files(ca, cert, key)?,
         label: context.label,
         is_guess,
@@ -225,7 +260,9 @@ fn tls_files(
         (Some(cert), Some(key)) => Some((cert.into(), key.into())),
         (None, None) => None,
         (Some(_), None) | (None, Some(_)) => {
-            return Err(usage("a certificate and its key go together: --cert and --key"));
+            return Err(usage(
+                "a certificate and its key go together: --cert and --key",
+            ));
         }
     };
     Ok(ca.map(|ca| ClientFiles {
@@ -248,14 +285,23 @@ mod tests {
 
     impl Home {
         fn new() -> Self {
-            Self { directory: tempfile::tempdir().unwrap() }
+            Self {
+                directory: tempfile::tempdir().unwrap(),
+            }
         }
 
         fn environment(&self, variables: &[(&str, &str)]) -> Environment {
-            let mut all: BTreeMap<String, String> =
-                variables.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-            all.insert("HOME".into(), self.directory.path().to_str().unwrap().into());
-            Environment { lookup: Box::new(move |name| all.get(name).cloned()) }
+            let mut all: BTreeMap<String, String> = variables
+                .iter()
+                .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+                .collect();
+            all.insert(
+                "HOME".into(),
+                self.directory.path().to_str().unwrap().into(),
+            );
+            Environment {
+                lookup: Box::new(move |name| all.get(name).cloned()),
+            }
         }
 
         fn context(&self, name: &str, url: &str) {
@@ -276,7 +322,10 @@ mod tests {
     fn flag_goes_before_environment_before_context_before_built_in() {
         let home = Home::new();
         home.context("c", "http://127.0.0.1:3");
-        let flag = GlobalOptions { url: Some("http://127.0.0.1:1".into()), ..Default::default() };
+        let flag = GlobalOptions {
+            url: Some("http://127.0.0.1:1".into()),
+            ..Default::default()
+        };
         let none = GlobalOptions::default();
         let both = home.environment(&[
             ("FERRYMQ_URL", "http://127.0.0.1:2"),
@@ -284,9 +333,18 @@ mod tests {
         ]);
         assert_eq!(url(&flag, &both), "http://127.0.0.1:1");
         assert_eq!(url(&none, &both), "http://127.0.0.1:2");
-        assert_eq!(url(&none, &home.environment(&[("FERRYMQ_CONTEXT", "c")])), "http://127.0.0.1:3");
-        assert_eq!(url(&none, &home.environment(&[("FERRYMQ_URL", "")])), URL_DEFAULT);
-        let named = GlobalOptions { context: Some("c".into()), ..Default::default() };
+        assert_eq!(
+            url(&none, &home.environment(&[("FERRYMQ_CONTEXT", "c")])),
+            "http://127.0.0.1:3"
+        );
+        assert_eq!(
+            url(&none, &home.environment(&[("FERRYMQ_URL", "")])),
+            URL_DEFAULT
+        );
+        let named = GlobalOptions {
+            context: Some("c".into()),
+            ..Default::default()
+        };
         assert_eq!(url(&named, &both), "http://127.0.0.1:3");
     }
 
@@ -295,7 +353,10 @@ mod tests {
         let home = Home::new();
         home.context(DEV_CONTEXT, "http://127.0.0.1:3");
         for name in ["nowhere", "", "../dev", ".dev", "a/b"] {
-            let options = GlobalOptions { context: Some(name.into()), ..Default::default() };
+            let options = GlobalOptions {
+                context: Some(name.into()),
+                ..Default::default()
+            };
             let failure = resolve(&options, &home.environment(&[])).unwrap_err();
             assert_eq!(failure.exit().code(), 2, "{name}");
         }
@@ -324,9 +385,14 @@ mod tests {
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt as _;
-            assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+            assert_eq!(
+                fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+                0o600
+            );
         }
-        environment.remove_context("c", &Context::default()).unwrap();
+        environment
+            .remove_context("c", &Context::default())
+            .unwrap();
         assert!(path.exists());
         let written = read_context(&path).unwrap().unwrap();
         environment.remove_context("c", &written).unwrap();
@@ -337,7 +403,13 @@ mod tests {
     fn an_unknown_key_and_half_an_identity_are_errors() {
         let home = Home::new();
         let environment = home.environment(&[("FERRYMQ_CERT", "c.pem")]);
-        assert_eq!(resolve(&GlobalOptions::default(), &environment).unwrap_err().exit().code(), 2);
+        assert_eq!(
+            resolve(&GlobalOptions::default(), &environment)
+                .unwrap_err()
+                .exit()
+                .code(),
+            2
+        );
         home.context("c", "http://127.0.0.1:3");
         let environment = home.environment(&[("FERRYMQ_CONTEXT", "c")]);
         fs::write(environment.context_file("c").unwrap(), "password = 'x'").unwrap();

@@ -143,7 +143,10 @@ impl Failure {
         match self {
             Self::Call(error) => Some(error.reason()),
             Self::NoMessage => Some(ReasonCode::NO_MSG_AVAILABLE),
-            Self::Partly { cause: Some(cause), .. } | Self::ScriptNotRun(cause) => cause.reason(),
+            Self::Partly {
+                cause: Some(cause), ..
+            }
+            | Self::ScriptNotRun(cause) => cause.reason(),
             Self::Usage(_)
             | Self::Partly { cause: None, .. }
             | Self::TimedOut(_)
@@ -157,7 +160,10 @@ impl Failure {
     fn call(&self) -> Option<&ClientError> {
         match self {
             Self::Call(error) => Some(error),
-            Self::Partly { cause: Some(cause), .. } | Self::ScriptNotRun(cause) => cause.call(),
+            Self::Partly {
+                cause: Some(cause), ..
+            }
+            | Self::ScriptNotRun(cause) => cause.call(),
             Self::Usage(_)
             | Self::NoMessage
             | Self::Partly { cause: None, .. }
@@ -174,10 +180,14 @@ impl Failure {
         match self {
             Self::Usage(text) | Self::System(text) => text.clone(),
             Self::Call(error) => error.with_causes(),
-            Self::NoMessage => {
-                ReasonCode::NO_MSG_AVAILABLE.meaning().unwrap_or("no message").to_owned()
-            }
-            Self::Partly { done, cause: Some(cause) } => {
+            Self::NoMessage => ReasonCode::NO_MSG_AVAILABLE
+                .meaning()
+                .unwrap_or("no message")
+                .to_owned(),
+            Self::Partly {
+                done,
+                cause: Some(cause),
+            } => {
                 format!("{} ({done} before)", cause.sentence())
             }
             Self::Partly { done, cause: None } => format!("only {done}"),
@@ -200,13 +210,19 @@ impl Failure {
                 "is the queue manager running? `ferrymq dev` starts one to try".to_owned(),
             );
         }
-        let reason = self.reason().filter(|reason| *reason != ReasonCode::NO_MSG_AVAILABLE)?;
-        reason.page().map(|_| format!("`ferrymq rc {}` says what to do", reason.get()))
+        let reason = self
+            .reason()
+            .filter(|reason| *reason != ReasonCode::NO_MSG_AVAILABLE)?;
+        reason
+            .page()
+            .map(|_| format!("`ferrymq rc {}` says what to do", reason.get()))
     }
 
     /// What goes to stderr as text: `ferrymq: put A: MQRC_Q_FULL (2053): the queue is full`, and a hint.
     pub(crate) fn text(&self, action: &str) -> String {
-        let reason = self.reason().map_or_else(String::new, |reason| format!("{reason}: "));
+        let reason = self
+            .reason()
+            .map_or_else(String::new, |reason| format!("{reason}: "));
         let mut text = format!("ferrymq: {action}: {reason}{}", one_line(&self.sentence()));
         if let Some(hint) = self.hint() {
             text.push_str("\nferrymq: hint: ");
@@ -241,7 +257,10 @@ impl Failure {
 
 /// Text from elsewhere on one line, without control characters that a terminal would obey.
 fn one_line(text: &str) -> String {
-    text.trim().chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    text.trim()
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect()
 }
 
 fn exit_of(error: &ClientError) -> Exit {
@@ -279,14 +298,23 @@ pub(crate) mod tests {
         check(Failure::System("x".into()), 1);
         check(Failure::Usage("x".into()), 2);
         check(Failure::Call(ClientError::NoAuthorities), 2);
-        check(Failure::Partly { done: "1 put".into(), cause: None }, 3);
+        check(
+            Failure::Partly {
+                done: "1 put".into(),
+                cause: None,
+            },
+            3,
+        );
         check(Failure::NoMessage, 4);
         check(refused(ReasonCode::NO_MSG_AVAILABLE), 4);
         check(refused(ReasonCode::NOT_AUTHORIZED), 5);
         check(refused(ReasonCode::Q_MGR_NOT_AVAILABLE), 6);
         check(refused(ReasonCode::HOST_NOT_AVAILABLE), 6);
         check(Failure::Call(ClientError::Broken("x".into())), 6);
-        check(Failure::Call(ClientError::TimedOut(Duration::from_secs(1))), 7);
+        check(
+            Failure::Call(ClientError::TimedOut(Duration::from_secs(1))),
+            7,
+        );
         check(Failure::TimedOut(Duration::from_secs(1)), 7);
         check(Failure::SomeCommandsFailed, 10);
         check(Failure::ScriptNotRun(Box::new(Failure::NoMessage)), 20);
@@ -298,16 +326,28 @@ pub(crate) mod tests {
     fn a_refusal_is_one_line_and_a_hint() {
         let text = refused(ReasonCode::Q_FULL).text("put A");
         let lines: Vec<&str> = text.lines().collect();
-        assert!(lines[0].starts_with("ferrymq: put A: MQRC_Q_FULL (2053): "), "{text}");
-        assert_eq!(lines[1..], ["ferrymq: hint: `ferrymq rc 2053` says what to do"]);
+        assert!(
+            lines[0].starts_with("ferrymq: put A: MQRC_Q_FULL (2053): "),
+            "{text}"
+        );
+        assert_eq!(
+            lines[1..],
+            ["ferrymq: hint: `ferrymq rc 2053` says what to do"]
+        );
     }
 
     #[test]
     fn what_was_done_before_is_told_with_the_reason() {
         let cause = Some(Box::new(refused(ReasonCode::Q_FULL)));
-        let failure = Failure::Partly { done: "2 messages put".into(), cause };
+        let failure = Failure::Partly {
+            done: "2 messages put".into(),
+            cause,
+        };
         let text = failure.text("put A");
-        assert!(text.starts_with("ferrymq: put A: MQRC_Q_FULL (2053): "), "{text}");
+        assert!(
+            text.starts_with("ferrymq: put A: MQRC_Q_FULL (2053): "),
+            "{text}"
+        );
         assert!(text.contains("(2 messages put before)"), "{text}");
     }
 

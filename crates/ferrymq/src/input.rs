@@ -51,7 +51,9 @@ pub(crate) fn next_line(from: &mut impl BufRead) -> Result<Option<Vec<u8>>, Fail
 /// All of stdin.
 pub(crate) async fn all() -> Result<Vec<u8>, Failure> {
     let reading = tokio::task::spawn_blocking(|| at_most_one_message("stdin", io::stdin().lock()));
-    reading.await.map_err(|error| Failure::System(format!("read stdin: {error}")))?
+    reading
+        .await
+        .map_err(|error| Failure::System(format!("read stdin: {error}")))?
 }
 
 /// All of a file, or of stdin, as long as it can be one message.

@@ -46,11 +46,18 @@ pub(crate) struct Connected {
 impl Connected {
     /// The name of the queue manager, if it was said; else empty, which is the only one of the node.
     pub(crate) fn queue_manager(&self) -> String {
-        self.destination.queue_manager.as_ref().map(ToString::to_string).unwrap_or_default()
+        self.destination
+            .queue_manager
+            .as_ref()
+            .map(ToString::to_string)
+            .unwrap_or_default()
     }
 
     pub(crate) fn queue_manager_if_said(&self) -> Option<&str> {
-        self.destination.queue_manager.as_ref().map(QueueManagerName::as_str)
+        self.destination
+            .queue_manager
+            .as_ref()
+            .map(QueueManagerName::as_str)
     }
 }
 
@@ -63,7 +70,13 @@ impl Invocation {
         let no_color = environment.get("NO_COLOR").is_some();
         let output = Output::new(&options, no_color);
         let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
-        Self { options, environment, output, deadline, done: None }
+        Self {
+            options,
+            environment,
+            output,
+            deadline,
+            done: None,
+        }
     }
 
     /// When the command has to be finished.
@@ -97,8 +110,13 @@ impl Invocation {
             };
             match Client::connect(&options).await {
                 Ok(client) => {
-                    let rest = self.deadline.map(|d| d.saturating_duration_since(Instant::now()));
-                    return Ok(Connected { client: client.with_timeout(rest), destination });
+                    let rest = self
+                        .deadline
+                        .map(|d| d.saturating_duration_since(Instant::now()));
+                    return Ok(Connected {
+                        client: client.with_timeout(rest),
+                        destination,
+                    });
                 }
                 Err(error) => {
                     let over = Instant::now() + ATTEMPT >= end;
@@ -109,7 +127,8 @@ impl Invocation {
             }
             if !said {
                 said = true;
-                self.output.remark(&format!("waiting for {}", destination.server));
+                self.output
+                    .remark(&format!("waiting for {}", destination.server));
             }
         }
     }
@@ -117,7 +136,9 @@ impl Invocation {
 
 /// The time now.
 pub(crate) fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     Timestamp::from_millis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
 

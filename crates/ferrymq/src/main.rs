@@ -36,8 +36,12 @@ fn not_understood(error: &clap::Error) -> Exit {
             })
         };
         pairs.any(|(option, value)| matches!(option.as_str(), "-o" | "--output") && is_json(value))
-            || words.iter().any(|w| w.strip_prefix("--output=").is_some_and(is_json))
-            || words.iter().any(|w| w.strip_prefix("-o").is_some_and(is_json))
+            || words
+                .iter()
+                .any(|w| w.strip_prefix("--output=").is_some_and(is_json))
+            || words
+                .iter()
+                .any(|w| w.strip_prefix("-o").is_some_and(is_json))
     };
     if error.use_stderr() && wants_json {
         let text = error.to_string();
@@ -48,5 +52,9 @@ fn not_understood(error: &clap::Error) -> Exit {
     }
     // Where nobody reads, nothing can be said about it either.
     drop(error.print());
-    if error.use_stderr() { Exit::Usage } else { Exit::Done }
+    if error.use_stderr() {
+        Exit::Usage
+    } else {
+        Exit::Done
+    }
 }

@@ -118,7 +118,9 @@ impl<'a> MessageDocument<'a> {
             format: &descriptor.format,
             persistence: persistence(descriptor),
             priority: descriptor.priority.unwrap_or(0),
-            expiry_ms: descriptor.expiry.map(|tenths| u64::from(tenths).saturating_mul(100)),
+            expiry_ms: descriptor
+                .expiry
+                .map(|tenths| u64::from(tenths).saturating_mul(100)),
             backout_count: descriptor.backout_count,
             reply_to,
             size: data.len(),
@@ -206,11 +208,15 @@ fn base64(data: &[u8]) -> String {
 }
 
 pub(crate) fn message_id(descriptor: &wire::MessageDescriptor) -> String {
-    MessageId::from_slice(&descriptor.message_id).unwrap_or_default().to_string()
+    MessageId::from_slice(&descriptor.message_id)
+        .unwrap_or_default()
+        .to_string()
 }
 
 pub(crate) fn correlation_id(descriptor: &wire::MessageDescriptor) -> String {
-    CorrelationId::from_slice(&descriptor.correlation_id).unwrap_or_default().to_string()
+    CorrelationId::from_slice(&descriptor.correlation_id)
+        .unwrap_or_default()
+        .to_string()
 }
 
 fn put_time(descriptor: &wire::MessageDescriptor) -> String {
@@ -235,15 +241,27 @@ fn message_type(number: u32) -> String {
 }
 
 /// Headings of [`row`].
-pub(crate) const ROW_HEADING: &[&str] =
-    &["POSITION", "MESSAGE ID", "PUT TIME", "PERSISTENCE", "PRIORITY", "SIZE", "DATA"];
+pub(crate) const ROW_HEADING: &[&str] = &[
+    "POSITION",
+    "MESSAGE ID",
+    "PUT TIME",
+    "PERSISTENCE",
+    "PRIORITY",
+    "SIZE",
+    "DATA",
+];
 
 /// A message as a row of a list.
 pub(crate) fn row(position: u64, d: &wire::MessageDescriptor, data: &Bytes) -> Vec<String> {
-    let start = data.get(..data.len().min(PREVIEW_CHARACTERS * 4)).unwrap_or_default();
+    let start = data
+        .get(..data.len().min(PREVIEW_CHARACTERS * 4))
+        .unwrap_or_default();
     let printable = |c: char| if c.is_control() { '.' } else { c };
-    let text: String =
-        String::from_utf8_lossy(start).chars().take(PREVIEW_CHARACTERS).map(printable).collect();
+    let text: String = String::from_utf8_lossy(start)
+        .chars()
+        .take(PREVIEW_CHARACTERS)
+        .map(printable)
+        .collect();
     vec![
         position.to_string(),
         message_id(d),
@@ -258,11 +276,17 @@ pub(crate) fn row(position: u64, d: &wire::MessageDescriptor, data: &Bytes) -> V
 /// Descriptor and data in the layout of IBM's `amqsbcg`.
 pub(crate) fn hexadecimal(number: u64, d: &wire::MessageDescriptor, data: &Bytes) -> Vec<String> {
     let put = Timestamp::from_millis(d.put_time_ms);
-    let expiry = d.expiry.map_or_else(|| "-1".to_owned(), |tenths| tenths.to_string());
+    let expiry = d
+        .expiry
+        .map_or_else(|| "-1".to_owned(), |tenths| tenths.to_string());
     let persistence = u8::from(d.persistence() == wire::Persistence::Persistent);
-    let group = CorrelationId::from_slice(&d.group_id).unwrap_or_default().to_string();
+    let group = CorrelationId::from_slice(&d.group_id)
+        .unwrap_or_default()
+        .to_string();
     let clean = |text: &str| -> String {
-        text.chars().map(|c| if c.is_control() { '.' } else { c }).collect()
+        text.chars()
+            .map(|c| if c.is_control() { '.' } else { c })
+            .collect()
     };
     let mut lines = vec![
         format!(" Message number {number}"),
@@ -271,19 +295,35 @@ pub(crate) fn hexadecimal(number: u64, d: &wire::MessageDescriptor, data: &Bytes
         "  StrucId  : 'MD  '  Version : 2".to_owned(),
         format!("  Report   : {}  MsgType : {}", d.report, d.message_type),
         format!("  Expiry   : {expiry}  Feedback : {}", d.feedback),
-        format!("  Encoding : {}  CodedCharSetId : {}", d.encoding, d.coded_character_set_id),
+        format!(
+            "  Encoding : {}  CodedCharSetId : {}",
+            d.encoding, d.coded_character_set_id
+        ),
         format!("  Format : '{:<8}'", clean(&d.format)),
-        format!("  Priority : {}  Persistence : {persistence}", d.priority.unwrap_or(0)),
+        format!(
+            "  Priority : {}  Persistence : {persistence}",
+            d.priority.unwrap_or(0)
+        ),
         format!("  MsgId : X'{}'", message_id(d).to_uppercase()),
         format!("  CorrelId : X'{}'", correlation_id(d).to_uppercase()),
         format!("  BackoutCount : {}", d.backout_count),
         format!("  ReplyToQ       : '{:<48}'", clean(&d.reply_to_queue)),
-        format!("  ReplyToQMgr    : '{:<48}'", clean(&d.reply_to_queue_manager)),
+        format!(
+            "  ReplyToQMgr    : '{:<48}'",
+            clean(&d.reply_to_queue_manager)
+        ),
         "  ** Identity Context".to_owned(),
         format!("  UserIdentifier : '{:<12}'", clean(&d.user_identifier)),
         "  ** Origin Context".to_owned(),
-        format!("  PutApplName    : '{:<28}'", clean(&d.put_application_name)),
-        format!("  PutDate  : '{}'    PutTime  : '{}'", put.date8(), put.time8()),
+        format!(
+            "  PutApplName    : '{:<28}'",
+            clean(&d.put_application_name)
+        ),
+        format!(
+            "  PutDate  : '{}'    PutTime  : '{}'",
+            put.date8(),
+            put.time8()
+        ),
         String::new(),
         format!("  GroupId : X'{}'", group.to_uppercase()),
         format!("  MsgSeqNumber   : '{}'", d.message_sequence_number),
@@ -305,7 +345,13 @@ fn hexadecimal_lines(data: &[u8]) -> impl Iterator<Item = String> {
     data.chunks(16).enumerate().map(|(index, chunk)| {
         let pair = |pair: &[u8]| pair.iter().map(|b| format!("{b:02X}")).collect::<String>();
         let pairs: Vec<String> = chunk.chunks(2).map(pair).collect();
-        let character = |b: &u8| if (0x20..0x7f).contains(b) { char::from(*b) } else { '.' };
+        let character = |b: &u8| {
+            if (0x20..0x7f).contains(b) {
+                char::from(*b)
+            } else {
+                '.'
+            }
+        };
         let text: String = chunk.iter().map(character).collect();
         let offset = index.saturating_mul(16);
         format!("{offset:08X}:  {:<39} '{text:<16}'", pairs.join(" "))
@@ -326,7 +372,10 @@ pub(crate) mod tests {
             assert!(keys.contains_key(key.as_str().unwrap()), "{key} is missing");
         }
         for key in keys.keys() {
-            assert!(schema["properties"].get(key).is_some(), "{key} is not in the schema");
+            assert!(
+                schema["properties"].get(key).is_some(),
+                "{key} is not in the schema"
+            );
         }
     }
 
@@ -345,13 +394,21 @@ pub(crate) mod tests {
     }
 
     fn document(descriptor: &wire::MessageDescriptor, data: &Bytes, decoding: Decoding) -> Value {
-        let place = Place { queue: "A", position: Some(7), ..Place::default() };
+        let place = Place {
+            queue: "A",
+            position: Some(7),
+            ..Place::default()
+        };
         serde_json::to_value(MessageDocument::new(place, descriptor, data, decoding)).unwrap()
     }
 
     #[test]
     fn a_message_in_json_has_the_keys_of_its_schema() {
-        let json = document(&descriptor(), &Bytes::from_static(b"hi"), Decoding::Readable);
+        let json = document(
+            &descriptor(),
+            &Bytes::from_static(b"hi"),
+            Decoding::Readable,
+        );
         assert_eq!(json["message_id"], "ab".repeat(24));
         assert_eq!(json["correl_id"], "00".repeat(24));
         assert_eq!(json["put_time"], "2000-02-28T23:59:59.999Z");
@@ -360,7 +417,10 @@ pub(crate) mod tests {
         assert_eq!(json["expiry_ms"], 600_000);
         assert_eq!(json["reply_to"], Value::Null);
         assert_eq!(json["size"], 2);
-        assert_eq!((&json["encoding"], &json["body"]), (&"text".into(), &"hi".into()));
+        assert_eq!(
+            (&json["encoding"], &json["body"]),
+            (&"text".into(), &"hi".into())
+        );
         assert_eq!(json["position"], 7);
         let schema = include_str!("../../../docs/schema/message.schema.json");
         check_keys(&serde_json::from_str(schema).unwrap(), &json);
@@ -377,7 +437,12 @@ pub(crate) mod tests {
             let expected = format!(r#""encoding":"{encoding}","body":{body},"#);
             assert!(line.contains(&expected), "{line} has no {expected}");
         };
-        check(br#"{"b": 1, "a":1e0}"#, Decoding::Readable, "json", r#"{"b": 1, "a":1e0}"#);
+        check(
+            br#"{"b": 1, "a":1e0}"#,
+            Decoding::Readable,
+            "json",
+            r#"{"b": 1, "a":1e0}"#,
+        );
         check(br#"{"b": 1}"#, Decoding::Exact, "text", r#""{\"b\": 1}""#);
         check(b"42", Decoding::Readable, "text", r#""42""#);
         check(b"{\n}", Decoding::Readable, "text", r#""{\n}""#);
@@ -388,9 +453,13 @@ pub(crate) mod tests {
 
     #[test]
     fn base64_is_that_of_the_standard() {
-        for (data, text) in
-            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")]
-        {
+        for (data, text) in [
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foo", "Zm9v"),
+            ("foobar", "Zm9vYmFy"),
+        ] {
             assert_eq!(base64(data.as_bytes()), text);
         }
     }
@@ -408,14 +477,20 @@ pub(crate) mod tests {
             Timestamp::from_millis(951_782_399_991),
         );
         let data = Bytes::from([&header[..], b"body"].concat());
-        let d = wire::MessageDescriptor { format: descriptor.format, ..Default::default() };
+        let d = wire::MessageDescriptor {
+            format: descriptor.format,
+            ..Default::default()
+        };
         let json = document(&d, &data, Decoding::Readable);
         assert_eq!(json["body"], "body");
         assert_eq!(json["size"], 176);
         let dead = &json["dead_letter"];
         assert_eq!(dead["mqrc"], 2053);
         assert_eq!(dead["reason"], "MQRC_Q_FULL");
-        assert_eq!((&dead["origin_queue"], &dead["origin_qmgr"]), (&"ORDERS".into(), &"QM2".into()));
+        assert_eq!(
+            (&dead["origin_queue"], &dead["origin_qmgr"]),
+            (&"ORDERS".into(), &"QM2".into())
+        );
         assert_eq!(dead["time"], "2000-02-28T23:59:59.990Z");
         let exact = document(&d, &data, Decoding::Exact);
         assert_ne!(exact["body"], "body");
@@ -424,15 +499,27 @@ pub(crate) mod tests {
 
     #[test]
     fn a_header_that_is_none_stays_in_the_body() {
-        let d = wire::MessageDescriptor { format: "MQDEAD".into(), ..Default::default() };
+        let d = wire::MessageDescriptor {
+            format: "MQDEAD".into(),
+            ..Default::default()
+        };
         let json = document(&d, &Bytes::from_static(b"DLH"), Decoding::Readable);
-        assert_eq!((&json["body"], &json["dead_letter"]), (&"DLH".into(), &Value::Null));
+        assert_eq!(
+            (&json["body"], &json["dead_letter"]),
+            (&"DLH".into(), &Value::Null)
+        );
     }
 
     #[test]
     fn a_hexadecimal_line_has_offset_pairs_and_characters() {
         let lines: Vec<String> = hexadecimal_lines(b"hello world, it is me\x00").collect();
-        assert_eq!(lines[0], "00000000:  6865 6C6C 6F20 776F 726C 642C 2069 7420 'hello world, it '");
-        assert_eq!(lines[1], "00000010:  6973 206D 6500                          'is me.          '");
+        assert_eq!(
+            lines[0],
+            "00000000:  6865 6C6C 6F20 776F 726C 642C 2069 7420 'hello world, it '"
+        );
+        assert_eq!(
+            lines[1],
+            "00000010:  6973 206D 6500                          'is me.          '"
+        );
     }
 }

@@ -122,12 +122,18 @@ fn table_lines(heading: &[&str], rows: &[Vec<String>], terminal: bool) -> Vec<St
     }
     let heading: Vec<String> = heading.iter().map(|word| (*word).to_owned()).collect();
     let width = |column: usize| {
-        let cells = rows.iter().chain([&heading]).filter_map(|row| row.get(column));
+        let cells = rows
+            .iter()
+            .chain([&heading])
+            .filter_map(|row| row.get(column));
         cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
     };
     let widths: Vec<usize> = (0..heading.len()).map(width).collect();
     let line = |row: &Vec<String>| {
-        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+        let cells = row
+            .iter()
+            .zip(&widths)
+            .map(|(cell, width)| format!("{cell:<width$}"));
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     };
     [&heading].into_iter().chain(rows).map(line).collect()
@@ -145,6 +151,9 @@ mod tests {
             table_lines(&["CHANNEL", "STATUS"], &rows, true),
             ["CHANNEL  STATUS", "A.TO.B   RUNNING", "X"]
         );
-        assert_eq!(table_lines(&["CHANNEL", "STATUS"], &rows, false), ["A.TO.B\tRUNNING", "X\t"]);
+        assert_eq!(
+            table_lines(&["CHANNEL", "STATUS"], &rows, false),
+            ["A.TO.B\tRUNNING", "X\t"]
+        );
     }
 }

@@ -33,7 +33,10 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         "d" => 86_400_000,
         _ => return Err(wrong()),
     };
-    number.checked_mul(unit_ms).map(Duration::from_millis).ok_or_else(wrong)
+    number
+        .checked_mul(unit_ms)
+        .map(Duration::from_millis)
+        .ok_or_else(wrong)
 }
 
 /// An expiry: a duration, as tenths of a second.
@@ -67,7 +70,9 @@ pub(crate) fn correlation_id(text: &str) -> Result<CorrelationId, String> {
 /// The name of a format.
 pub(crate) fn format_name(text: &str) -> Result<String, String> {
     if text.len() > FORMAT_LENGTH_MAX || !text.bytes().all(|b| b.is_ascii_graphic() || b == b' ') {
-        return Err(format!("a format has at most {FORMAT_LENGTH_MAX} printable characters"));
+        return Err(format!(
+            "a format has at most {FORMAT_LENGTH_MAX} printable characters"
+        ));
     }
     Ok(text.trim_end().to_owned())
 }
@@ -85,7 +90,10 @@ impl QueueAt {
             Some((queue, queue_manager)) => (queue, Some(name(queue_manager)?)),
             None => (text, None),
         };
-        Ok(Self { queue: name(queue)?, queue_manager })
+        Ok(Self {
+            queue: name(queue)?,
+            queue_manager,
+        })
     }
 }
 
@@ -142,10 +150,14 @@ impl Since {
             return Ok(Self::Ago(ago));
         }
         let at = OffsetDateTime::parse(text, &Rfc3339).map_err(|_| {
-            format!("`{text}` is neither a time such as 2026-12-01T00:00:00Z nor a duration such as 10m")
+            format!(
+                "`{text}` is neither a time such as 2026-12-01T00:00:00Z nor a duration such as 10m"
+            )
         })?;
         let ms = at.unix_timestamp_nanos() / 1_000_000;
-        Ok(Self::At(Timestamp::from_millis(u64::try_from(ms).unwrap_or(0))))
+        Ok(Self::At(Timestamp::from_millis(
+            u64::try_from(ms).unwrap_or(0),
+        )))
     }
 
     /// The time that is meant, seen from `now`.
@@ -174,7 +186,17 @@ mod tests {
         check("5m", 300_000);
         check("2h", 7_200_000);
         check("30d", 2_592_000_000);
-        for bad in ["", "10", "s", "-1s", "1.5s", "10 s", "1w", "99999999999999999999s", "18446744073709551615d"] {
+        for bad in [
+            "",
+            "10",
+            "s",
+            "-1s",
+            "1.5s",
+            "10 s",
+            "1w",
+            "99999999999999999999s",
+            "18446744073709551615d",
+        ] {
             assert!(duration(bad).is_err(), "{bad}");
         }
     }
@@ -191,9 +213,15 @@ mod tests {
     #[test]
     fn a_queue_may_be_at_another_queue_manager() {
         let here = QueueAt::parse("A.B").unwrap();
-        assert_eq!((here.queue.as_str(), here.queue_manager.as_ref()), ("A.B", None));
+        assert_eq!(
+            (here.queue.as_str(), here.queue_manager.as_ref()),
+            ("A.B", None)
+        );
         let there = QueueAt::parse("A@QM2").unwrap();
-        assert_eq!(there.queue_manager.as_ref().map(|q| q.as_str()), Some("QM2"));
+        assert_eq!(
+            there.queue_manager.as_ref().map(|q| q.as_str()),
+            Some("QM2")
+        );
         assert_eq!(there.to_string(), "A@QM2");
         for bad in ["", "@QM2", "A@", "A B", "A@B@C"] {
             assert!(QueueAt::parse(bad).is_err(), "{bad}");
@@ -204,7 +232,10 @@ mod tests {
     fn ids_are_hexadecimal_and_padded() {
         assert_eq!(message_id("0aFF").unwrap().as_bytes()[..3], [0x0a, 0xff, 0]);
         for bad in ["0", "xy", &"00".repeat(25)] {
-            assert!(message_id(bad).is_err() && correlation_id(bad).is_err(), "{bad}");
+            assert!(
+                message_id(bad).is_err() && correlation_id(bad).is_err(),
+                "{bad}"
+            );
         }
     }
 
@@ -222,7 +253,10 @@ mod tests {
     #[test]
     fn a_period_begins_at_a_time_or_some_time_ago() {
         let now = Timestamp::from_millis(1_000_000);
-        assert_eq!(Since::parse("10m").unwrap().from_now(now), Timestamp::from_millis(400_000));
+        assert_eq!(
+            Since::parse("10m").unwrap().from_now(now),
+            Timestamp::from_millis(400_000)
+        );
         assert_eq!(Since::parse("1d").unwrap().from_now(now), Timestamp::ZERO);
         let at = Since::parse("2000-02-29T01:00:00+01:00").unwrap();
         assert_eq!(at.from_now(now), Timestamp::from_millis(951_782_400_000));

@@ -28,7 +28,9 @@ impl<'a> EntryDocument<'a> {
         let mqrc = (entry.reason_code != 0).then_some(entry.reason_code);
         Self {
             number: entry.number,
-            message_id: MessageId::from_slice(&entry.message_id).unwrap_or_default().to_string(),
+            message_id: MessageId::from_slice(&entry.message_id)
+                .unwrap_or_default()
+                .to_string(),
             from: &entry.from,
             to: (!entry.to.is_empty()).then_some(entry.to.as_str()),
             reason: &entry.reason,
@@ -46,7 +48,8 @@ impl<'a> EntryDocument<'a> {
             self.from.to_owned(),
             self.to.unwrap_or("-").to_owned(),
             self.reason.to_owned(),
-            self.mqrc.map_or_else(|| "-".to_owned(), |code| code.to_string()),
+            self.mqrc
+                .map_or_else(|| "-".to_owned(), |code| code.to_string()),
             self.who.to_owned(),
         ]
     }
@@ -73,7 +76,11 @@ pub(crate) async fn run(invocation: &mut Invocation, since: Option<Since>) -> Re
             rows.clear();
         }
     }
-    if rows.is_empty() { Ok(()) } else { output.table(HEADING, &rows) }
+    if rows.is_empty() {
+        Ok(())
+    } else {
+        output.table(HEADING, &rows)
+    }
 }
 
 #[cfg(test)]
@@ -96,9 +103,16 @@ mod tests {
         assert_eq!(json["message_id"], "01".repeat(24));
         assert_eq!(json["mqrc_name"], "MQRC_Q_FULL");
         assert_eq!(json["time"], "1970-01-01T00:00:00.000Z");
-        let gone = ListAccountResponse { to: String::new(), reason_code: 0, ..entry };
+        let gone = ListAccountResponse {
+            to: String::new(),
+            reason_code: 0,
+            ..entry
+        };
         let json = serde_json::to_value(EntryDocument::new(&gone)).unwrap();
         assert!(json["to"].is_null() && json["mqrc"].is_null());
-        assert_eq!(EntryDocument::new(&gone).row()[3..6], ["-", "dead_lettered", "-"]);
+        assert_eq!(
+            EntryDocument::new(&gone).row()[3..6],
+            ["-", "dead_lettered", "-"]
+        );
     }
 }

@@ -15,7 +15,8 @@ const ROWS: usize = 256;
 
 pub(crate) async fn run(invocation: &mut Invocation, args: BrowseArgs) -> Result<(), Failure> {
     let connected = invocation.connect(Retry::Yes, TIMEOUT_DEFAULT).await?;
-    let id = |bytes: Option<&[u8; 24]>| bytes.map_or_else(Bytes::new, |b| Bytes::copy_from_slice(b));
+    let id =
+        |bytes: Option<&[u8; 24]>| bytes.map_or_else(Bytes::new, |b| Bytes::copy_from_slice(b));
     let request = wire::BrowseRequest {
         queue_manager: connected.queue_manager(),
         queue: args.queue.to_string(),
@@ -59,5 +60,9 @@ pub(crate) async fn run(invocation: &mut Invocation, args: BrowseArgs) -> Result
     if !rows.is_empty() {
         output.table(ROW_HEADING, &rows)?;
     }
-    if number == 0 { Err(Failure::NoMessage) } else { Ok(()) }
+    if number == 0 {
+        Err(Failure::NoMessage)
+    } else {
+        Ok(())
+    }
 }

@@ -36,7 +36,11 @@ pub(crate) fn run(invocation: &mut Invocation, command: CertCommand) -> Result<(
             create_directory(&dir)?;
             let validity = Validity::days(now(), AUTHORITY_DAYS_DEFAULT);
             let issued = Authority::create(&parse_subject(&dn)?, validity)?;
-            (issued, CertificatePaths::in_directory(&dir, AUTHORITY_NAME), dn)
+            (
+                issued,
+                CertificatePaths::in_directory(&dir, AUTHORITY_NAME),
+                dn,
+            )
         }
         CertCommand::Server { leaf, san } => {
             let issued = authority(&leaf)?.issue_server(
@@ -63,7 +67,10 @@ fn create_directory(directory: &Path) -> Result<(), Failure> {
 }
 
 fn authority(leaf: &LeafArgs) -> Result<Authority, Failure> {
-    Ok(Authority::load(&CertificatePaths::in_directory(&leaf.dir, AUTHORITY_NAME))?)
+    Ok(Authority::load(&CertificatePaths::in_directory(
+        &leaf.dir,
+        AUTHORITY_NAME,
+    ))?)
 }
 
 /// `OUT.crt` and `OUT.key`.
@@ -76,7 +83,10 @@ fn paths(leaf: &LeafArgs, name: &str) -> CertificatePaths {
                 path.push(extension);
                 PathBuf::from(path)
             };
-            CertificatePaths { certificate: with(".crt"), key: with(".key") }
+            CertificatePaths {
+                certificate: with(".crt"),
+                key: with(".key"),
+            }
         }
     }
 }
@@ -96,6 +106,10 @@ fn write(
         invocation.output.line(&certificate.display().to_string())?;
         invocation.output.line(&key.display().to_string())
     } else {
-        invocation.output.document(&CertificateDocument { certificate, key, subject })
+        invocation.output.document(&CertificateDocument {
+            certificate,
+            key,
+            subject,
+        })
     }
 }

@@ -31,7 +31,13 @@ struct DoneDocument<'a> {
     message: String,
 }
 
-const HEADING: &[&str] = &["CHANNEL", "TYPE", "CONNECTION", "TRANSMISSION QUEUE", "STATUS"];
+const HEADING: &[&str] = &[
+    "CHANNEL",
+    "TYPE",
+    "CONNECTION",
+    "TRANSMISSION QUEUE",
+    "STATUS",
+];
 
 pub(crate) async fn run(
     invocation: &mut Invocation,
@@ -54,9 +60,13 @@ pub(crate) async fn run(
 async fn list(invocation: &mut Invocation, connected: &Connected) -> Result<(), Failure> {
     let admin = connected.client.admin();
     let queue_manager = connected.queue_manager();
-    let defined = admin.run_mqsc(&queue_manager, "DISPLAY CHANNEL(*) ALL").await?;
+    let defined = admin
+        .run_mqsc(&queue_manager, "DISPLAY CHANNEL(*) ALL")
+        .await?;
     let defined = unless_refused(defined, "CHANNEL(*)", ReasonCode::UNKNOWN_OBJECT_NAME.get())?;
-    let running = admin.run_mqsc(&queue_manager, "DISPLAY CHSTATUS(*) ALL").await?;
+    let running = admin
+        .run_mqsc(&queue_manager, "DISPLAY CHSTATUS(*) ALL")
+        .await?;
     let running = unless_refused(running, "CHSTATUS(*)", CHANNEL_STATUS_NOT_FOUND)?;
     let channels = channels(&defined, &running);
     if channels.is_empty() {
@@ -77,13 +87,20 @@ async fn change(
     name: &str,
     mqsc: &str,
 ) -> Result<(), Failure> {
-    let answer = connected.client.admin().run_mqsc(&connected.queue_manager(), mqsc).await?;
+    let answer = connected
+        .client
+        .admin()
+        .run_mqsc(&connected.queue_manager(), mqsc)
+        .await?;
     let message = answer.lines.join(" ");
     unless_refused(answer, name, 0)?;
     if invocation.output.is_text() {
         invocation.output.line(&message)
     } else {
-        invocation.output.document(&DoneDocument { channel: name, message })
+        invocation.output.document(&DoneDocument {
+            channel: name,
+            message,
+        })
     }
 }
 
@@ -117,7 +134,10 @@ fn value(object: &DisplayedObject, keyword: &str) -> String {
 fn channels(defined: &[DisplayedObject], running: &[DisplayedObject]) -> Vec<ChannelDocument> {
     let mut status: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for object in running {
-        status.entry(value(object, "CHANNEL")).or_default().push(value(object, "STATUS"));
+        status
+            .entry(value(object, "CHANNEL"))
+            .or_default()
+            .push(value(object, "STATUS"));
     }
     let mut channels: Vec<ChannelDocument> = Vec::new();
     for object in defined {
@@ -127,7 +147,11 @@ fn channels(defined: &[DisplayedObject], running: &[DisplayedObject]) -> Vec<Cha
             chltype: value(object, "CHLTYPE"),
             conname: value(object, "CONNAME"),
             xmitq: value(object, "XMITQ"),
-            status: if status.is_empty() { "INACTIVE".to_owned() } else { status.join(",") },
+            status: if status.is_empty() {
+                "INACTIVE".to_owned()
+            } else {
+                status.join(",")
+            },
             channel,
         });
     }
@@ -162,7 +186,12 @@ mod tests {
     #[test]
     fn definitions_and_status_are_joined_by_name() {
         let defined = [
-            object(&[("CHANNEL", "A.TO.B"), ("CHLTYPE", "SDR"), ("XMITQ", "B"), ("CONNAME", "h(1)")]),
+            object(&[
+                ("CHANNEL", "A.TO.B"),
+                ("CHLTYPE", "SDR"),
+                ("XMITQ", "B"),
+                ("CONNAME", "h(1)"),
+            ]),
             object(&[("CHANNEL", "B.TO.A"), ("CHLTYPE", "RCVR"), ("XMITQ", " ")]),
         ];
         let running = [
@@ -176,7 +205,11 @@ mod tests {
             .collect();
         assert_eq!(
             short,
-            [("A.TO.B", "B", "RUNNING"), ("B.TO.A", "", "INACTIVE"), ("GONE", "", "STOPPED")]
+            [
+                ("A.TO.B", "B", "RUNNING"),
+                ("B.TO.A", "", "INACTIVE"),
+                ("GONE", "", "STOPPED")
+            ]
         );
     }
 

@@ -75,7 +75,11 @@ pub(crate) async fn members(invocation: &mut Invocation) -> Result<(), Failure> 
         members.term,
         members.applied_index,
         members.committed_index,
-        if members.quorum { "quorum" } else { "NO QUORUM: definitions cannot change" }
+        if members.quorum {
+            "quorum"
+        } else {
+            "NO QUORUM: definitions cannot change"
+        }
     ));
     Ok(())
 }

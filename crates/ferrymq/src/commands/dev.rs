@@ -32,7 +32,10 @@ pub(crate) async fn run(invocation: &mut Invocation, args: DevArgs) -> Result<()
         None if args.ephemeral => temporary_directory()?,
         None => invocation.environment.data_directory()?.join("dev"),
     };
-    let options = DevOptions { data_dir, port: args.port.unwrap_or(PORT_DEFAULT) };
+    let options = DevOptions {
+        data_dir,
+        port: args.port.unwrap_or(PORT_DEFAULT),
+    };
     let mut log = dev::config(&options).log;
     log.level = Some(
         match (invocation.options.quiet, invocation.options.verbose) {
@@ -65,7 +68,9 @@ pub(crate) async fn run(invocation: &mut Invocation, args: DevArgs) -> Result<()
         }
     };
     let ended = Box::pin(dev::run(&options, shutdown, on_ready)).await;
-    let mut result = ended.map_err(Failure::from).and(not_told.map_or(Ok(()), Err));
+    let mut result = ended
+        .map_err(Failure::from)
+        .and(not_told.map_or(Ok(()), Err));
     if let Some(context) = context {
         result = result.and(invocation.environment.remove_context(DEV_CONTEXT, &context));
     }

@@ -7,7 +7,11 @@ use crate::message::{Decoding, MessageDocument, Place};
 
 pub(crate) async fn run(invocation: &mut Invocation) -> Result<(), Failure> {
     let connected = invocation.connect(Retry::Yes, TIMEOUT_DEFAULT).await?;
-    let mut messages = connected.client.admin().dump(&connected.queue_manager()).await?;
+    let mut messages = connected
+        .client
+        .admin()
+        .dump(&connected.queue_manager())
+        .await?;
     let mut written: u64 = 0;
     while let Some(found) = messages.next().await? {
         let message = found.message.unwrap_or_default();

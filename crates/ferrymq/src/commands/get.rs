@@ -26,7 +26,8 @@ const SAME_NAME_MAX: u32 = 10_000;
 pub(crate) async fn run(invocation: &mut Invocation, args: GetArgs) -> Result<(), Failure> {
     let connected = invocation.connect(Retry::Yes, TIMEOUT_DEFAULT).await?;
     let session = connected.client.session().await?;
-    let id = |bytes: Option<&[u8; 24]>| bytes.map_or_else(Bytes::new, |b| Bytes::copy_from_slice(b));
+    let id =
+        |bytes: Option<&[u8; 24]>| bytes.map_or_else(Bytes::new, |b| Bytes::copy_from_slice(b));
     let request = wire::GetRequest {
         queue_manager: connected.queue_manager(),
         queue: args.queue.to_string(),
@@ -65,7 +66,10 @@ pub(crate) async fn run(invocation: &mut Invocation, args: GetArgs) -> Result<()
         }
         (None, _) if got == 0 => return Err(Failure::NoMessage),
         (None, Count::Exactly(count)) if got < count => {
-            return Err(Failure::Partly { done: messages_got(got), cause: None });
+            return Err(Failure::Partly {
+                done: messages_got(got),
+                cause: None,
+            });
         }
         (None, Count::Exactly(_) | Count::All) => {}
     }
@@ -93,8 +97,14 @@ impl Getter<'_> {
         let mut got: u64 = 0;
         // Only the first is waited for: others must not wait uncommitted.
         while got < BATCH && !self.args.count.is_reached_by(before.saturating_add(got)) {
-            let wait = if got == 0 { self.args.wait } else { Duration::ZERO };
-            let Some(message) = self.get(unit_of_work, wait).await? else { break };
+            let wait = if got == 0 {
+                self.args.wait
+            } else {
+                Duration::ZERO
+            };
+            let Some(message) = self.get(unit_of_work, wait).await? else {
+                break;
+            };
             self.write_out(invocation, message)?;
             got = got.saturating_add(1);
         }
@@ -109,11 +119,18 @@ impl Getter<'_> {
         wait: Duration,
     ) -> Result<Option<wire::Message>, Failure> {
         let wait_ms = u32::try_from(wait.as_millis()).unwrap_or(u32::MAX);
-        let request = wire::GetRequest { wait_ms, ..self.request.clone() };
+        let request = wire::GetRequest {
+            wait_ms,
+            ..self.request.clone()
+        };
         Ok(self.session.get(request, Some(unit_of_work)).await?)
     }
 
-    fn write_out(&self, invocation: &mut Invocation, message: wire::Message) -> Result<(), Failure> {
+    fn write_out(
+        &self,
+        invocation: &mut Invocation,
+        message: wire::Message,
+    ) -> Result<(), Failure> {
         let descriptor = message.descriptor.unwrap_or_default();
         if let Some(directory) = &self.args.out {
             let name = message_id(&descriptor);
@@ -136,7 +153,11 @@ impl Getter<'_> {
             return output.line(&message_id(&descriptor));
         }
         output.bytes(&message.data)?;
-        if output.is_terminal() { output.bytes(b"\n") } else { Ok(()) }
+        if output.is_terminal() {
+            output.bytes(b"\n")
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -172,6 +193,9 @@ mod tests {
             write_file(directory.path(), "id", data.as_bytes()).unwrap();
         }
         let read = |name: &str| std::fs::read_to_string(directory.path().join(name)).unwrap();
-        assert_eq!((read("id"), read("id-2"), read("id-3")), ("a".into(), "b".into(), "c".into()));
+        assert_eq!(
+            (read("id"), read("id-2"), read("id-3")),
+            ("a".into(), "b".into(), "c".into())
+        );
     }
 }

@@ -46,8 +46,13 @@ pub(crate) fn run(cli: Cli) -> Exit {
 }
 
 fn in_runtime(invocation: &mut Invocation, command: Command) -> Result<(), Failure> {
-    if rustls::crypto::ring::default_provider().install_default().is_err() {
-        return Err(Failure::System("another TLS library is installed already".to_owned()));
+    if rustls::crypto::ring::default_provider()
+        .install_default()
+        .is_err()
+    {
+        return Err(Failure::System(
+            "another TLS library is installed already".to_owned(),
+        ));
     }
     let runtime = Builder::new_multi_thread()
         .enable_all()
@@ -80,7 +85,8 @@ async fn until_over(invocation: &mut Invocation, command: Command) -> Result<(),
         () = over => Failure::TimedOut(started.elapsed()),
         _ = tokio::signal::ctrl_c() => Failure::Interrupted,
     };
-    if let (Some(done), Failure::TimedOut(_) | Failure::Interrupted) = (&invocation.done, &stopped) {
+    if let (Some(done), Failure::TimedOut(_) | Failure::Interrupted) = (&invocation.done, &stopped)
+    {
         invocation.output.remark(done);
     }
     Err(stopped)
@@ -137,7 +143,9 @@ fn limit(cli: &Cli) -> Option<Duration> {
             // Each message may be waited for.
             match args.count {
                 crate::parse::Count::Exactly(count) => {
-                    let waits = args.wait.saturating_mul(u32::try_from(count).unwrap_or(u32::MAX));
+                    let waits = args
+                        .wait
+                        .saturating_mul(u32::try_from(count).unwrap_or(u32::MAX));
                     Some(TIMEOUT_DEFAULT.saturating_add(waits))
                 }
                 crate::parse::Count::All => None,

@@ -102,9 +102,17 @@ fn could_not_run(failure: Failure) -> Failure {
 }
 
 fn name(invocation: &Invocation, connected: Option<&Connected>) -> String {
-    let said = connected.and_then(Connected::queue_manager_if_said).map(str::to_owned);
-    said.or_else(|| invocation.options.queue_manager.as_ref().map(ToString::to_string))
-        .unwrap_or_else(|| UNNAMED.to_owned())
+    let said = connected
+        .and_then(Connected::queue_manager_if_said)
+        .map(str::to_owned);
+    said.or_else(|| {
+        invocation
+            .options
+            .queue_manager
+            .as_ref()
+            .map(ToString::to_string)
+    })
+    .unwrap_or_else(|| UNNAMED.to_owned())
 }
 
 fn open(path: &Path) -> Result<BufReader<File>, Failure> {
@@ -137,14 +145,23 @@ async fn whole(
         script.report.take();
     }
     while !script.ended {
-        let Some(line) = lines.next().await? else { break };
+        let Some(line) = lines.next().await? else {
+            break;
+        };
         let fed = script.reader.feed(&line);
         script.report.echo(fed.number, &line);
         let nothing_ended = fed.commands.is_empty();
         for command in fed.commands {
-            let done = script.perform(invocation, command).await.map_err(|failure| {
-                if script.commands.is_empty() { could_not_run(failure) } else { failure }
-            })?;
+            let done = script
+                .perform(invocation, command)
+                .await
+                .map_err(|failure| {
+                    if script.commands.is_empty() {
+                        could_not_run(failure)
+                    } else {
+                        failure
+                    }
+                })?;
             if only_failures && done {
                 script.report.take();
             }
@@ -171,7 +188,11 @@ async fn whole(
     } else {
         let commands = core::mem::take(&mut script.commands);
         invocation.output.document(&ReportDocument {
-            qmgr: invocation.options.queue_manager.as_ref().map(ToString::to_string),
+            qmgr: invocation
+                .options
+                .queue_manager
+                .as_ref()
+                .map(ToString::to_string),
             failed: commands.iter().filter(|c| c.mqcc != 0).count(),
             commands,
             exit: script.report.return_code(),
@@ -205,13 +226,25 @@ async fn shell(
     while !script.ended {
         invocation.output.flush()?;
         let continued = format!("{:>width$}", "> ", width = prompt.len());
-        invocation.output.ask(if script.reader.is_continued() { &continued } else { &prompt });
-        let Some(line) = lines.next().await? else { break };
+        invocation.output.ask(if script.reader.is_continued() {
+            &continued
+        } else {
+            &prompt
+        });
+        let Some(line) = lines.next().await? else {
+            break;
+        };
         for command in script.reader.feed(&line).commands {
             let destroys = command.as_deref().is_ok_and(destroys);
             if is_production && destroys && script.asks && !invocation.options.yes {
-                invocation.output.ask("This is production. Type yes to go on: ");
-                if lines.next().await?.is_none_or(|answer| answer.trim() != "yes") {
+                invocation
+                    .output
+                    .ask("This is production. Type yes to go on: ");
+                if lines
+                    .next()
+                    .await?
+                    .is_none_or(|answer| answer.trim() != "yes")
+                {
                     continue;
                 }
             }
@@ -227,7 +260,9 @@ async fn shell(
 
 /// Whether a command removes messages, or settles what only a person can judge.
 fn destroys(command: &str) -> bool {
-    let mut words = command.split(|c: char| !c.is_ascii_alphanumeric()).filter(|w| !w.is_empty());
+    let mut words = command
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .filter(|w| !w.is_empty());
     let verb = words.next().unwrap_or_default().to_ascii_uppercase();
     match verb.as_str() {
         "CLEAR" | "RESET" | "RESOLVE" => true,
@@ -272,7 +307,10 @@ impl Script {
             None if invocation.options.timeout.is_some() => connected.client.clone(),
             None => connected.client.clone().with_timeout(Some(TIMEOUT_DEFAULT)),
         };
-        let response = client.admin().run_mqsc(&connected.queue_manager(), &command).await?;
+        let response = client
+            .admin()
+            .run_mqsc(&connected.queue_manager(), &command)
+            .await?;
         let done = response.reason == 0 && !response.syntax_error;
         self.keep(command, &response);
         Ok(done)
@@ -291,7 +329,8 @@ impl Script {
 
     fn keep(&mut self, command: String, response: &RunMqscResponse) {
         let failed = response.reason != 0 || response.completion_code == 2;
-        self.report.lines(&response.lines, response.syntax_error, failed);
+        self.report
+            .lines(&response.lines, response.syntax_error, failed);
         if self.asks {
             return;
         }
@@ -341,7 +380,12 @@ mod tests {
         ] {
             assert!(destroys(command), "{command}");
         }
-        for command in ["DELETE QLOCAL(A)", "DISPLAY QLOCAL(CLEAR)", "", "ALTER QMGR DESCR('PURGE')"] {
+        for command in [
+            "DELETE QLOCAL(A)",
+            "DISPLAY QLOCAL(CLEAR)",
+            "",
+            "ALTER QMGR DESCR('PURGE')",
+        ] {
             assert!(!destroys(command), "{command}");
         }
     }

@@ -37,7 +37,10 @@ enum Source {
     /// The same message so many times.
     Repeated { data: Bytes, count: u64 },
     /// A message per line, up to a blank one if a person types.
-    Typed { lines: mpsc::Receiver<Result<Vec<u8>, Failure>>, until_blank: bool },
+    Typed {
+        lines: mpsc::Receiver<Result<Vec<u8>, Failure>>,
+        until_blank: bool,
+    },
     /// A message per line of a file.
     File(BufReader<File>),
 }
@@ -55,7 +58,10 @@ pub(crate) async fn run(invocation: &mut Invocation, args: PutArgs) -> Result<()
             .as_ref()
             .map(ToString::to_string)
             .unwrap_or_default(),
-        message: Some(wire::Message { descriptor: Some(descriptor), data: Bytes::new() }),
+        message: Some(wire::Message {
+            descriptor: Some(descriptor),
+            data: Bytes::new(),
+        }),
         unit_of_work_id: Bytes::new(),
     };
     let said = connected.queue_manager_if_said();
@@ -79,7 +85,10 @@ pub(crate) async fn run(invocation: &mut Invocation, args: PutArgs) -> Result<()
 async fn source(args: &PutArgs) -> Result<(Source, &'static str), Failure> {
     let text = MessageDescriptor::FORMAT_STRING;
     let bytes = MessageDescriptor::FORMAT_NONE;
-    let repeated = |data: Vec<u8>| Source::Repeated { data: data.into(), count: args.count };
+    let repeated = |data: Vec<u8>| Source::Repeated {
+        data: data.into(),
+        count: args.count,
+    };
     let file = args.body.as_deref().and_then(|body| body.strip_prefix('@'));
     Ok(match (args.body.as_deref(), file) {
         (_, Some(path)) => {
@@ -91,12 +100,20 @@ async fn source(args: &PutArgs) -> Result<(Source, &'static str), Failure> {
                 (repeated(input::at_most_one_message(path, open)?), bytes)
             }
         }
-        (None | Some("-"), None) if args.lines => {
-            (Source::Typed { lines: input::lines(), until_blank: false }, text)
-        }
-        (None, None) if input::is_terminal() => {
-            (Source::Typed { lines: input::lines(), until_blank: true }, text)
-        }
+        (None | Some("-"), None) if args.lines => (
+            Source::Typed {
+                lines: input::lines(),
+                until_blank: false,
+            },
+            text,
+        ),
+        (None, None) if input::is_terminal() => (
+            Source::Typed {
+                lines: input::lines(),
+                until_blank: true,
+            },
+            text,
+        ),
         (None | Some("-"), None) => (repeated(input::all().await?), bytes),
         (Some(_), None) if args.lines => {
             let why = "--lines reads stdin or @FILE; a text is one message".to_owned();
@@ -107,7 +124,8 @@ async fn source(args: &PutArgs) -> Result<(Source, &'static str), Failure> {
 }
 
 fn descriptor(args: &PutArgs, format: &str) -> wire::MessageDescriptor {
-    let id = |bytes: Option<&[u8; 24]>| bytes.map_or_else(Bytes::new, |b| Bytes::copy_from_slice(b));
+    let id =
+        |bytes: Option<&[u8; 24]>| bytes.map_or_else(Bytes::new, |b| Bytes::copy_from_slice(b));
     let reply_to = args.reply_to.as_ref();
     let mut descriptor = wire::MessageDescriptor {
         expiry: args.expiry,
@@ -157,7 +175,13 @@ impl Source {
 
     /// Whether a person types and wants to see each answer at once.
     fn is_typed(&self) -> bool {
-        matches!(self, Self::Typed { until_blank: true, .. })
+        matches!(
+            self,
+            Self::Typed {
+                until_blank: true,
+                ..
+            }
+        )
     }
 }
 
@@ -184,7 +208,9 @@ async fn many(
             }
             continue;
         }
-        let Some(answer) = under_way.pop_front() else { break };
+        let Some(answer) = under_way.pop_front() else {
+            break;
+        };
         match answer.wait().await {
             Ok(response) => {
                 put = put.saturating_add(1);
@@ -202,9 +228,10 @@ async fn many(
     match stopped {
         None => Ok(session.close().await?),
         Some(failure) if put == 0 => Err(failure),
-        Some(failure) => {
-            Err(Failure::Partly { done: messages_put(put), cause: Some(Box::new(failure)) })
-        }
+        Some(failure) => Err(Failure::Partly {
+            done: messages_put(put),
+            cause: Some(Box::new(failure)),
+        }),
     }
 }
 
@@ -214,7 +241,9 @@ async fn send_next(
     source: &mut Source,
 ) -> Result<Option<Answer<wire::PutResponse>>, Failure> {
     match source.next().await? {
-        Some(data) => Ok(Some(session.send_put(with_data(template, data), None).await?)),
+        Some(data) => Ok(Some(
+            session.send_put(with_data(template, data), None).await?,
+        )),
         None => Ok(None),
     }
 }
@@ -232,18 +261,24 @@ fn print(
     queue_manager: Option<&str>,
     put: &wire::PutResponse,
 ) -> Result<(), Failure> {
-    let message_id = MessageId::from_slice(&put.message_id).unwrap_or_default().to_string();
+    let message_id = MessageId::from_slice(&put.message_id)
+        .unwrap_or_default()
+        .to_string();
     if put.reason != ReasonCode::NONE.get() {
         let reason = ReasonCode::new(put.reason);
         let meaning = reason.meaning().unwrap_or_default();
-        invocation.output.remark(&format!("put {queue}: warning: {reason}: {meaning}"));
+        invocation
+            .output
+            .remark(&format!("put {queue}: warning: {reason}: {meaning}"));
     }
     if invocation.output.is_text() {
         return invocation.output.line(&message_id);
     }
     invocation.output.record(&PutDocument {
         message_id,
-        correl_id: CorrelationId::from_slice(&put.correlation_id).unwrap_or_default().to_string(),
+        correl_id: CorrelationId::from_slice(&put.correlation_id)
+            .unwrap_or_default()
+            .to_string(),
         queue,
         qmgr: queue_manager,
         resolved_queue: &put.resolved_queue,

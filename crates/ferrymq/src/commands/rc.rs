@@ -38,7 +38,9 @@ pub(crate) fn run(invocation: &mut Invocation, args: &RcArgs) -> Result<(), Fail
     let output = &mut invocation.output;
     #[cfg(feature = "crash-points")]
     if args.crash_points {
-        return ferrymq_qmgr::crash_points().into_iter().try_for_each(|point| output.line(point));
+        return ferrymq_qmgr::crash_points()
+            .into_iter()
+            .try_for_each(|point| output.line(point));
     }
     let code = args.code.as_deref().unwrap_or_default();
     let unknown = || Failure::Usage(format!("`{code}` is no reason code and no message id"));
@@ -49,9 +51,10 @@ pub(crate) fn run(invocation: &mut Invocation, args: &RcArgs) -> Result<(), Fail
         Subject::Message(id, meaning) => output.document(&MessageIdDocument { id, meaning }),
         Subject::Reason(reason) if output.is_text() => match (reason.page(), reason.meaning()) {
             (Some(page), _) => output.line(page.trim_end()),
-            (None, meaning) => {
-                output.line(&format!("{reason}: {}", meaning.unwrap_or("no meaning is known")))
-            }
+            (None, meaning) => output.line(&format!(
+                "{reason}: {}",
+                meaning.unwrap_or("no meaning is known")
+            )),
         },
         Subject::Reason(reason) => output.document(&ReasonDocument {
             mqrc: reason.get(),
@@ -78,9 +81,14 @@ fn subject(text: &str) -> Option<Subject> {
 fn message(text: &str) -> Option<Subject> {
     let wanted = text.to_ascii_uppercase();
     let wanted = wanted.trim_end_matches(['I', 'W', 'E', 'S', 'T']);
-    let lines = MESSAGES.lines().skip(1).filter_map(|line| line.split_once('\t'));
+    let lines = MESSAGES
+        .lines()
+        .skip(1)
+        .filter_map(|line| line.split_once('\t'));
     let mut found = lines.filter(|(id, _)| *id == wanted);
-    found.next().map(|(id, meaning)| Subject::Message(id, meaning))
+    found
+        .next()
+        .map(|(id, meaning)| Subject::Message(id, meaning))
 }
 
 #[cfg(test)]
@@ -102,14 +110,21 @@ mod tests {
     fn message_ids_are_known_with_and_without_their_severity() {
         for text in ["AMQ8147E", "amq8147", "AMQ8147"] {
             let found = subject(text);
-            assert!(matches!(found, Some(Subject::Message("AMQ8147", _))), "{text} {found:?}");
+            assert!(
+                matches!(found, Some(Subject::Message("AMQ8147", _))),
+                "{text} {found:?}"
+            );
         }
         assert_eq!(subject("AMQ0000E"), None);
     }
 
     #[test]
     fn message_ids_are_sorted_and_each_is_there_once() {
-        let ids: Vec<&str> = MESSAGES.lines().skip(1).filter_map(|l| Some(l.split_once('\t')?.0)).collect();
+        let ids: Vec<&str> = MESSAGES
+            .lines()
+            .skip(1)
+            .filter_map(|l| Some(l.split_once('\t')?.0))
+            .collect();
         assert!(ids.len() > 80 && ids.is_sorted_by(|a, b| a < b), "{ids:?}");
     }
 }

@@ -53,9 +53,14 @@ pub(crate) async fn run(invocation: &mut Invocation, args: ServeArgs) -> Result<
     if args.check {
         ferrymq_qmgr::check(&config)?;
         return if invocation.output.is_text() {
-            invocation.output.line(&format!("{} is valid", args.config.display()))
+            invocation
+                .output
+                .line(&format!("{} is valid", args.config.display()))
         } else {
-            invocation.output.document(&CheckDocument { config: args.config, valid: true })
+            invocation.output.document(&CheckDocument {
+                config: args.config,
+                valid: true,
+            })
         };
     }
     logging::init(&config.log, &config.node.name);
@@ -91,11 +96,11 @@ pub(crate) fn until_told_to_stop() -> Result<CancellationToken, Failure> {
     #[cfg(unix)]
     let refused = |error: std::io::Error| Failure::System(format!("watch for signals: {error}"));
     #[cfg(unix)]
-    let mut terminate =
-        tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()).map_err(refused)?;
+    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
+        .map_err(refused)?;
     #[cfg(unix)]
-    let mut interrupt =
-        tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt()).map_err(refused)?;
+    let mut interrupt = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt())
+        .map_err(refused)?;
     // Ends with the process: it is what ends the process.
     tokio::spawn(async move {
         #[cfg(unix)]
