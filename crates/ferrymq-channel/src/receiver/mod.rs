@@ -250,7 +250,7 @@ impl ReceiverMca {
                 }
                 self.back_out(effects);
                 self.phase = Phase::Draining;
-                self.drain_ends(effects);
+                self.drain_ends(now, effects);
             }
             ReceiverInput::StopRequested { mode, status } => {
                 self.stop_requested(now, mode, status, effects);
@@ -261,7 +261,7 @@ impl ReceiverMca {
     fn frame_received(&mut self, now: Timestamp, frame: SenderFrame, effects: &mut Effects) {
         match (&self.phase, frame) {
             (Phase::Closed, _) => {}
-            (_, SenderFrame::Close(close)) => self.partner_closed(&close, effects),
+            (_, SenderFrame::Close(close)) => self.partner_closed(now, &close, effects),
             (_, SenderFrame::Heartbeat { answer: true }) => {}
             (_, SenderFrame::Heartbeat { answer: false }) => {
                 effects.push(ReceiverEffect::Send(ReceiverFrame::Heartbeat {
@@ -304,9 +304,9 @@ impl ReceiverMca {
         }
     }
 
-    fn partner_closed(&mut self, close: &Close, effects: &mut Effects) {
+    fn partner_closed(&mut self, now: Timestamp, close: &Close, effects: &mut Effects) {
         if self.phase == Phase::Draining {
-            self.drain_ends(effects);
+            self.drain_ends(now, effects);
             return;
         }
         match close.reason {
@@ -330,7 +330,7 @@ impl ReceiverMca {
             // The sender finished what it had; so does this end.
             self.back_out(effects);
             self.phase = Phase::Draining;
-            self.drain_ends(effects);
+            self.drain_ends(now, effects);
         } else {
             self.finish(effects);
         }
@@ -440,10 +440,12 @@ impl ReceiverMca {
     }
 
     /// The partner is gone: the fast messages that came are finished, then it is over.
-    fn drain_ends(&mut self, effects: &mut Effects) {
+    fn drain_ends(&mut self, now: Timestamp, effects: &mut Effects) {
         self.partner_gone = true;
         if self.in_fast() || self.pending.fast > 0 {
             self.set_state(ChannelState::Stopping, effects);
+            // What was at its turn may have been a message of the batch that is given up.
+            self.advance(now, effects);
         } else {
             self.finish(effects);
         }

@@ -166,6 +166,32 @@ fn what_a_receiver_has_of_fast_messages_is_put_when_the_link_breaks() {
 }
 
 #[test]
+fn regression_fast_messages_behind_a_batch_message_are_put_when_the_link_breaks() {
+    let mut pair = Pair::running();
+    let frame = |body: &str, number| {
+        SenderFrame::Message(Box::new(crate::BatchMessage {
+            batch: ferrymq_types::UnitOfWorkId::new([9; 16]),
+            number,
+            remote_queue: "Q".into(),
+            remote_queue_manager: "QM2".into(),
+            message: message(body, PERSISTENT),
+        }))
+    };
+    let fast = SenderFrame::Fast(Box::new(FastMessage {
+        remote_queue: "Q".into(),
+        remote_queue_manager: "QM2".into(),
+        message: message("n", NON_PERSISTENT),
+    }));
+    // The queue manager has not answered the begin of the batch when the link breaks.
+    for frame in [frame("p", 1), fast] {
+        pair.receiver_input(ReceiverInput::FrameReceived(frame));
+    }
+    pair.cut();
+    assert_eq!(pair.to.bodies("Q"), ["n"]);
+    assert!(pair.has("R disconnect"), "{:?}", pair.log);
+}
+
+#[test]
 fn a_persistent_message_never_comes_as_a_fast_one() {
     let mut pair = Pair::running();
     let frame = SenderFrame::Fast(Box::new(FastMessage {
