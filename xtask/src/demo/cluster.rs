@@ -141,7 +141,7 @@ impl Cluster {
             ] {
                 let certs = text(&self.path("certs"));
                 let context = format!(
-                    "url = \"https://127.0.0.1:{port}\"\nqmgr = \"QM{number}\"\n{channel}ca = \"{certs}/ca.pem\"\ncert = \"{certs}/{certificate}.pem\"\nkey = \"{certs}/{certificate}.key\"\n"
+                    "url = \"https://127.0.0.1:{port}\"\nqmgr = \"QM{number}\"\n{channel}ca = \"{certs}/ca.crt\"\ncert = \"{certs}/{certificate}.crt\"\nkey = \"{certs}/{certificate}.key\"\n"
                 );
                 write_private(&contexts.join(format!("{name}.toml")), &context)?;
             }
@@ -308,7 +308,7 @@ impl Cluster {
 
     /// An attribute that DISPLAY shows, of the first object that it finds.
     pub(crate) fn attribute(&self, context: &str, display: &str, keyword: &str) -> Option<String> {
-        let output = self.run(&["--context", context, "mqsc", "-q", "-e", display], None);
+        let output = self.run(&["--context", context, "mqsc", "-e", display], None);
         // What is not found, and a node that does not answer, have no attributes.
         let output = output.unwrap_or_default();
         let start = output.find(&format!(" {keyword}("))?;
@@ -358,7 +358,7 @@ impl Cluster {
 }
 
 fn has_queue_manager(member: &Value) -> bool {
-    member["queue_managers"]
+    member["qmgrs"]
         .as_array()
         .is_some_and(|names| !names.is_empty())
 }

@@ -187,6 +187,10 @@ impl ChannelInitiator {
             let Channel::Sender(definition) = channel else {
                 continue;
             };
+            if definition.connection_name.is_empty() {
+                // A template, such as SYSTEM.DEF.SENDER: there is nowhere to connect to.
+                continue;
+            }
             let config = match SenderConfig::new(definition.clone(), objects) {
                 Ok(config) => config,
                 Err(error) => {
