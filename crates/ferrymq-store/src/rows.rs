@@ -332,7 +332,7 @@ pub trait RowStore: Send + Sync + 'static {
     /// As [`RowStore::write`].
     fn flush(&self) -> Result<(), StoreError>;
 
-    /// Closes and opens again after an error (rule U18). What was not flushed is gone.
+    /// Closes and opens again after an error (rule U18). What was not flushed may be gone.
     ///
     /// # Errors
     /// What opening met.

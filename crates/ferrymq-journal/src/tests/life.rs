@@ -5,6 +5,7 @@ use ferrymq_types::{Epoch, Position};
 
 use crate::{
     Journal, JournalOptions,
+    meta::Meta,
     record::{Header, Kind},
     sim::SimDisk,
 };
@@ -139,6 +140,55 @@ fn u10_what_recovery_served_is_durable() {
         disk.crash(seed);
         assert_eq!(texts(&open(&disk).unwrap()), ["a", "b", "c"], "seed {seed}");
     }
+}
+
+#[test]
+fn u10_recovery_syncs_every_segment_that_it_read() {
+    for seed in 0..20 {
+        let disk = SimDisk::new();
+        let mut journal = started(&disk);
+        for _ in 0..6 {
+            append_blocks(&mut journal, 7).unwrap();
+        }
+        assert_eq!(segment_files(&disk).len(), 3);
+        disk.kill();
+        let journal = started(&disk);
+        assert_eq!(records(&journal).len(), 6);
+        disk.crash(seed);
+        assert_eq!(records(&open(&disk).unwrap()).len(), 6, "seed {seed}");
+    }
+}
+
+#[test]
+fn u11_a_record_that_does_not_name_the_one_before_it_is_not_of_the_chain() {
+    let disk = SimDisk::new();
+    let mut journal = started(&disk);
+    append(&mut journal, "a");
+    journal.syncer().sync().unwrap();
+    let b = append(&mut journal, "b");
+    disk.kill();
+    // Right in everything, checksum included, but for its predecessor: the record of another history.
+    let offset = b.place.offset - crate::HEADER_BYTES as u64;
+    let mut other = Vec::new();
+    Header {
+        kind: Kind::Data,
+        epoch: Epoch::new(1),
+        segment: b.place.segment,
+        incarnation: b.place.incarnation,
+        offset,
+        first: b.first,
+        last: b.last,
+        predecessor: 7,
+        durable: Position::new(1),
+        length: 1,
+    }
+    .write(Meta::read(&disk).unwrap().secret, &[b"x"], &mut other);
+    let file = segment::name(b.place.segment);
+    let mut bytes = disk.read(&file).unwrap();
+    let start = usize::try_from(offset).unwrap();
+    bytes[start..start + other.len()].copy_from_slice(&other);
+    disk.write(&file, &bytes).unwrap();
+    assert_eq!(texts(&open(&disk).unwrap()), ["a"]);
 }
 
 #[test]

@@ -127,7 +127,10 @@ impl RowStore for MemoryRows {
 
     fn reopen(&self) -> Result<(), StoreError> {
         let mut state = self.disk.live(self.run)?;
-        state.rows.pending.clear();
+        // As after a crash, part of it may have become durable by itself.
+        let kept = state.rows.pending.len() / 2;
+        state.rows.pending.truncate(kept);
+        state.rows.flush();
         state.rows.now = state.rows.flushed.clone();
         state.rows.broken = false;
         Ok(())

@@ -3,10 +3,10 @@
 use ferrymq_types::{BodyId, Change, ObjectId, Position, ReasonCode, Sequence};
 
 use crate::{
-    Guard, LogSync as _, Recovered, RowCounts, RowState, RowStore as _, StoreError, Table,
-    compare_with_guard,
+    Guard, LogSync as _, QueueManagerStore, Recovered, RowBatch, RowCounts, RowKey, RowState,
+    RowStore as _, StoreError, StoreOptions, Table, compare_with_guard,
     conformance::{Harness, message},
-    memory::MemoryDisk,
+    memory::{MemoryDisk, MemoryOptions},
 };
 
 use super::InMemory;
@@ -71,6 +71,58 @@ fn u18_a_crash_between_two_attempts_loses_nothing() {
         assert_eq!(harness.count(Table::Bodies), 20);
         harness.crash(seed);
     }
+}
+
+#[test]
+fn u18_an_attempt_that_got_half_way_is_made_again_as_a_whole() {
+    let (disk, mut harness) = harness();
+    for n in 1..=20 {
+        harness.append(message(1, n, vec![1; 300]));
+    }
+    let job = harness.store.begin_checkpoint().unwrap().unwrap();
+    harness.set_durable(job.position());
+    let mut batches = 0;
+    let done = job.run(&mut |_| {
+        batches += 1;
+        disk.set_full(batches == 8);
+    });
+    assert!(harness.store.finish_checkpoint(done).is_err());
+    disk.set_full(false);
+    harness.check();
+    harness.checkpoint();
+    assert_eq!(harness.count(Table::Messages), 20);
+    assert_eq!(harness.count(Table::Bodies), 20);
+    harness.crash(1);
+}
+
+#[test]
+fn u13_a_row_that_vanished_from_the_rows_is_refused_at_open() {
+    let (disk, mut harness) = harness();
+    for n in 1..=5 {
+        harness.append(message(1, n, "x"));
+    }
+    harness.checkpoint();
+    let rows = harness.store.rows();
+    let mut batch = RowBatch::default();
+    batch.delete(
+        Table::Messages,
+        RowKey::message(ObjectId::new(1), Sequence::new(3)),
+    );
+    rows.write(&batch, &rows.state().unwrap()).unwrap();
+    rows.flush().unwrap();
+    disk.crash(1);
+    let error = QueueManagerStore::open(
+        disk.open_log(MemoryOptions::default()),
+        |recovered| disk.open_rows(recovered),
+        StoreOptions::DEFAULTS,
+        &mut |_| Ok(()),
+    )
+    .unwrap_err();
+    let text = error.to_string();
+    assert!(
+        text.contains("table messages") && text.contains("it has 4 rows, 5 were written"),
+        "{text}"
+    );
 }
 
 #[test]
