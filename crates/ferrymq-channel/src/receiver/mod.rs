@@ -351,9 +351,10 @@ impl ReceiverMca {
         }
     }
 
-    /// Whether something is under way here, so that frames may lie unread.
+    /// Whether something is under way here, so that frames may lie unread. What waits behind a refused message waits for the
+    /// partner.
     fn is_busy(&self) -> bool {
-        self.current.is_some() || !self.pending.work.is_empty()
+        self.current.is_some() || (self.refused.is_none() && !self.pending.work.is_empty())
     }
 
     fn silence(&mut self, now: Timestamp, effects: &mut Effects) {

@@ -3,14 +3,17 @@
 use core::time::Duration;
 
 use ferrymq_objects::{MessageSpeed, UseDlq};
-use ferrymq_types::ReasonCode;
+use ferrymq_types::{ReasonCode, ReceiverRow, Timestamp, UnitOfWorkId};
 
 use super::pair::Pair;
 use super::{
-    DISCARD, EXCEPTION, EXCEPTION_WITH_FULL_DATA, Kind, NON_PERSISTENT, PERSISTENT, reason,
-    receiver_config, sender_config, transmission,
+    DISCARD, EXCEPTION, EXCEPTION_WITH_FULL_DATA, Kind, NON_PERSISTENT, PERSISTENT, message,
+    reason, receiver_config, sender_config, transmission,
 };
-use crate::{ChannelState, DeadLetterSetting, UndeliveredAction};
+use crate::{
+    AskId, BatchMessage, Bind, ChannelState, DeadLetterSetting, ReceiverEffect, ReceiverFrame,
+    ReceiverInput, ReceiverMca, ReceiverTimer, SenderFrame, UndeliveredAction, silence_limit,
+};
 
 /// A pair whose receiver has no use of a dead-letter queue, and cannot put on `BAD`.
 fn without_receiver_dlq(sender_dlq: DeadLetterSetting) -> Pair {
@@ -496,4 +499,60 @@ fn a_confirmation_before_the_withdrawal_is_a_protocol_error() {
     ));
     assert!(pair.has("S send Close ProtocolError"));
     assert!(pair.lines(&["S ask Settle"]).is_empty());
+}
+
+#[test]
+fn regression_a_partner_that_falls_silent_before_it_withdraws_a_message_is_given_up() {
+    let mut config = receiver_config();
+    config.dead_letter = DeadLetterSetting::Blank;
+    let mut receiver = ReceiverMca::new(config);
+    let mut now = Timestamp::from_millis(1_000);
+    let mut effects = Vec::new();
+    let bind = Bind {
+        heartbeat_interval: 5,
+        ..super::bind::bind()
+    };
+    let frame = |body: &str, number| {
+        SenderFrame::Message(Box::new(BatchMessage {
+            batch: UnitOfWorkId::new([9; 16]),
+            number,
+            remote_queue: "BAD".into(),
+            remote_queue_manager: "QM2".into(),
+            message: message(body, PERSISTENT),
+        }))
+    };
+    let row = ReceiverRow {
+        channel: bind.channel.clone(),
+        sender: bind.queue_manager_id,
+        sender_name: bind.queue_manager.clone(),
+        generation: 1,
+        last_committed: 0,
+        last_batch: UnitOfWorkId::NONE,
+    };
+    let answered = |ask, result| ReceiverInput::Answered {
+        ask: AskId(ask),
+        result,
+    };
+    let unknown = ferrymq_engine::Failure {
+        reason: ReasonCode::UNKNOWN_OBJECT_NAME,
+        object: None,
+    };
+    let state = ferrymq_engine::ReceiverState { row };
+    for input in [
+        ReceiverInput::FrameReceived(SenderFrame::Bind(bind)),
+        answered(1, Ok(ferrymq_engine::Reply::Receiver(state))),
+        ReceiverInput::FrameReceived(frame("m1", 1)),
+        ReceiverInput::FrameReceived(frame("m2", 2)),
+        answered(2, Ok(ferrymq_engine::Reply::Done)),
+        answered(3, Err(unknown)),
+    ] {
+        receiver.handle(now, input, &mut effects);
+    }
+    let refused = |e: &ReceiverEffect| matches!(e, ReceiverEffect::Send(ReceiverFrame::MessageRefused(r)) if r.number == 1);
+    assert!(effects.iter().any(refused), "{effects:?}");
+    // Half of the link is dead: nothing comes any more, and nothing says so.
+    now = now.saturating_add(silence_limit(5).unwrap());
+    let silence = ReceiverInput::TimerFired(ReceiverTimer::Silence);
+    receiver.handle(now, silence, &mut effects);
+    assert!(receiver.is_closed());
 }
