@@ -26,6 +26,14 @@ pub(crate) enum Direction {
     Backward,
 }
 
+/// When a connection is cut: after this many frames, or after a frame that matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Moment {
+    Frames(u64),
+    BatchEnd,
+    Confirmation,
+}
+
 #[derive(Debug)]
 enum Item<F> {
     Frame(F),
@@ -217,7 +225,9 @@ impl World {
             SenderEffect::Send(frame) => {
                 self.sent.frame(&frame);
                 let link = self.sender_end(run).and_then(|end| end.link);
+                let ends_batch = matches!(frame, SenderFrame::BatchEnd(_));
                 self.send_forward(link, Item::Frame(frame));
+                self.cut_after(link, ends_batch.then_some(Moment::BatchEnd));
             }
             SenderEffect::Disconnect => self.close_sender_link(run),
             SenderEffect::Ask { ask, request } => {
@@ -491,7 +501,9 @@ impl World {
                 };
                 let numbers = &mut self.nodes[1].numbers;
                 numbers.told = numbers.told.max(told);
+                let confirms = matches!(frame, ReceiverFrame::BatchConfirmed(_));
                 self.send_backward(conversation, Item::Frame(frame));
+                self.cut_after(Some(conversation), confirms.then_some(Moment::Confirmation));
             }
             ReceiverEffect::Disconnect => {
                 self.send_backward(conversation, Item::End("the partner closed the connection"));
@@ -521,7 +533,17 @@ impl World {
                 }
             }
             ReceiverEffect::StateChanged(_) => {}
-            ReceiverEffect::Report(event) => self.channel_report(1, &event)?,
+            ReceiverEffect::Report(event) => {
+                // A bind that comes so late that its sender has long gone on cannot be told from one of a sender that forgot.
+                let sender = self.nodes[0]
+                    .running
+                    .as_ref()
+                    .and_then(|r| r.sender.as_ref());
+                let late = sender.is_none_or(|end| end.link != Some(conversation));
+                if !(late && matches!(event, ChannelEvent::SequenceError { .. })) {
+                    self.channel_report(1, &event)?;
+                }
+            }
         }
         Ok(())
     }
@@ -602,10 +624,17 @@ impl World {
             .running
             .as_ref()
             .and_then(|r| r.sender.as_ref());
-        if sender.is_some_and(|end| end.machine.state() == ChannelState::Stopped) {
-            return self.start_channel(0);
+        let wanted = match sender.map(|end| end.machine.state()) {
+            Some(ChannelState::Stopped) => true,
+            // What an operator ended, and left messages for, no trigger starts before the queue was empty once.
+            Some(ChannelState::Inactive) => std::mem::take(&mut self.ended_by_operator),
+            Some(_) | None => false,
+        };
+        if wanted {
+            self.start_channel(0)
+        } else {
+            Ok(())
         }
-        Ok(())
     }
 
     fn mark_stopped(&mut self, node: usize, stopped: bool) {
@@ -637,6 +666,7 @@ impl World {
             return Ok(());
         };
         let run = running.number;
+        self.ended_by_operator |= status == StopStatus::Inactive;
         if node == 0 {
             return self.sender_input(run, SenderInput::StopRequested { mode, status });
         }
@@ -648,18 +678,37 @@ impl World {
         Ok(())
     }
 
-    /// Cuts a connection: what is under way may arrive late or not at all, and either end may not notice for long.
-    pub(crate) fn cut(&mut self) {
-        let open: Vec<u64> = self
-            .links
-            .iter()
-            .filter(|(_, l)| !l.cut && !l.forward.dead && !l.backward.dead)
-            .map(|(n, _)| *n)
-            .collect();
-        if open.is_empty() || self.phase != Phase::Working {
+    /// A connection will be cut soon.
+    pub(crate) fn cut_soon(&mut self) {
+        self.cut_when = Some(match self.dice.below(4) {
+            0 => Moment::BatchEnd,
+            1 => Moment::Confirmation,
+            _ => Moment::Frames(self.dice.below(20)),
+        });
+    }
+
+    /// A frame was sent: perhaps it is the one after which the connection is cut.
+    fn cut_after(&mut self, link: Option<u64>, moment: Option<Moment>) {
+        if self.phase != Phase::Working {
             return;
         }
-        let number = self.dice.pick(&open);
+        match self.cut_when {
+            Some(Moment::Frames(0)) => {}
+            Some(Moment::Frames(left)) => {
+                self.cut_when = Some(Moment::Frames(left - 1));
+                return;
+            }
+            Some(wanted) if Some(wanted) == moment => {}
+            Some(Moment::BatchEnd | Moment::Confirmation) | None => return,
+        }
+        if let Some(link) = link.filter(|l| self.links.get(l).is_some_and(|l| !l.cut)) {
+            self.cut_when = None;
+            self.cut(link);
+        }
+    }
+
+    /// Cuts a connection: what is under way may arrive late or not at all, and either end may not notice for long.
+    fn cut(&mut self, number: u64) {
         self.statistics.cuts += 1;
         self.conversation_ends();
         let (early, late) = (

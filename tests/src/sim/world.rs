@@ -9,7 +9,7 @@ use ferrymq_types::{ObjectId, Sequence, Timestamp};
 
 use crate::invariants::{Check, inv_l1_drains};
 use crate::oracle::Oracle;
-use crate::sim::channel::{Direction, Link, Sent};
+use crate::sim::channel::{Direction, Link, Moment, Sent};
 use crate::sim::clients::Client;
 use crate::sim::definitions::Metadata;
 use crate::sim::dice::Dice;
@@ -83,6 +83,10 @@ pub(crate) struct World {
     pub(crate) next_link: u64,
     /// Connects fail until then.
     pub(crate) refused_until: Timestamp,
+    /// The next connection is cut when this has been sent.
+    pub(crate) cut_when: Option<Moment>,
+    /// An operator stopped the channel with `STATUS(INACTIVE)`.
+    pub(crate) ended_by_operator: bool,
     /// What was sent in each batch.
     pub(crate) sent: Sent,
     pub(crate) clients: Vec<Client>,
@@ -114,6 +118,8 @@ impl World {
             links: BTreeMap::new(),
             next_link: 0,
             refused_until: Timestamp::ZERO,
+            cut_when: None,
+            ended_by_operator: false,
             sent: Sent::default(),
             clients: Client::all(),
             next_uid: 0,
@@ -244,7 +250,7 @@ impl World {
                 Ok(())
             }
             Event::CutSoon => {
-                self.cut();
+                self.cut_soon();
                 Ok(())
             }
             Event::Refuse => {
