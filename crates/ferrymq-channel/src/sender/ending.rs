@@ -80,7 +80,12 @@ impl SenderMca {
         effects.push(SenderEffect::Disconnect);
         self.forget(effects);
         self.report(Event::Ended, effects);
+        let triggered = core::mem::take(&mut self.triggered_while_ending);
         self.rest(effects);
+        // A message that came while the transmission queue was being closed is not left there.
+        if triggered && self.state == ChannelState::Inactive {
+            self.begin(effects);
+        }
     }
 
     /// It ended otherwise: what was taken and not made durable goes back, what is in doubt stays so until the next bind, and
@@ -112,6 +117,7 @@ impl SenderMca {
             self.ask(Purpose::Close, request, effects);
         }
         self.forget(effects);
+        self.triggered_while_ending = false;
         if self.stop.is_some() {
             self.rest(effects);
         } else {

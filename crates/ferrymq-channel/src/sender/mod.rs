@@ -97,6 +97,8 @@ pub struct SenderMca {
     phase: Phase,
     state: ChannelState,
     stop: Option<StopStatus>,
+    /// A message came while the transmission queue was being closed: the end is a new beginning.
+    triggered_while_ending: bool,
     /// Counts tries to run, so that late answers are known for what they are.
     conversation: u64,
     next_ask: u64,
@@ -139,6 +141,7 @@ impl SenderMca {
             phase: Phase::Resting,
             state: ChannelState::Inactive,
             stop: None,
+            triggered_while_ending: false,
             conversation: 0,
             next_ask: 1,
             asks: BTreeMap::new(),
@@ -198,6 +201,8 @@ impl SenderMca {
             SenderInput::Triggered => {
                 if self.state == ChannelState::Inactive {
                     self.begin(effects);
+                } else if matches!(self.phase, Phase::Ending { .. }) {
+                    self.triggered_while_ending = true;
                 }
             }
             SenderInput::DefinitionChanged(config) => {

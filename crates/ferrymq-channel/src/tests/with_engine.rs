@@ -437,3 +437,18 @@ fn the_disconnect_interval_ends_by_the_wait_of_the_get() {
     world.settle();
     assert_eq!(world.to.depth("Q"), 1);
 }
+
+#[test]
+fn a_message_that_arrives_while_the_channel_ends_triggers_it() {
+    let mut world = World::new(sender_config(), receiver_config());
+    world.now = world.now.saturating_add(Duration::from_secs(6000));
+    world.from.step(world.now, Input::Ticked);
+    // The get has ended and the channel has not closed its queue yet.
+    world.put("a", "Q", PERSISTENT);
+    world.settle();
+    if world.from.triggers > 0 {
+        world.sender_input(SenderInput::Triggered);
+        world.settle();
+    }
+    assert_eq!(world.to.depth("Q"), 1);
+}

@@ -480,7 +480,10 @@ impl Engine {
             self.cancel(id);
             step.fail(id, Position::ZERO, ReasonCode::HOBJ_ERROR);
         }
+        let queue = self.own_sender(connection, channel)?.row.transmission_queue;
         self.let_go(channel);
+        // Messages that came while the channel was ending, and what it gives back, are a first message for a trigger.
+        self.trigger(step, queue, true);
         Ok((Position::ZERO, Reply::Done))
     }
 
