@@ -17,6 +17,7 @@ mod metadata_store;
 mod network;
 mod node;
 mod queue_manager;
+mod reload;
 mod run;
 mod security;
 mod services;

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock, RwLock};
 use std::time::Duration;
 
 use ferrymq_authority::PeerPattern;
+use ferrymq_engine::Request;
 use ferrymq_metadata::{AppliedDefinitions, Metadata, ProposeError};
 use ferrymq_objects::{Action, Command, CommandError};
 use ferrymq_proto::status::CallError;
@@ -20,6 +21,7 @@ use crate::channels::{ChannelInitiator, Dialer};
 use crate::clock::Clock;
 use crate::config::NodeConfig;
 use crate::handle::QueueManagerHandle;
+use crate::queue_manager::Started;
 use crate::run::RunError;
 use crate::{events, ids, queue_manager};
 
@@ -254,13 +256,33 @@ impl Node {
         let runtime = tokio::runtime::Handle::current();
         let name = objects.attributes.name.clone();
         // Opening reads the whole journal: not on a thread of the runtime.
-        let (handle, end) = tokio::task::spawn_blocking(move || {
+        let started = tokio::task::spawn_blocking(move || {
             let data_dir = &config.node.data_dir;
             queue_manager::start(objects, data_dir, &config.storage, clock, events, runtime)
         })
         .await
         .map_err(|error| RunError::Metadata(error.to_string()))?
         .map_err(RunError::QueueManager)?;
+        let Started {
+            handle,
+            end,
+            closed,
+        } = started;
+        for queue in closed {
+            // Its deletion was begun and its definition is still there: it was refused, or is not decided. If it is deleted
+            // after all, what it holds by then is kept and reported.
+            let reopen = Request::ReopenQueue {
+                queue: queue.clone(),
+            };
+            match handle.connect().ask(reopen).await {
+                Ok(_) => {
+                    info!(id = "FMQ9045I", qmgr = %name, queue = %queue, "a deletion that was interrupted left the queue in service")
+                }
+                Err(failure) => {
+                    warn!(id = "FMQ9046W", qmgr = %name, queue = %queue, "the queue stays closed: {}", failure.reason)
+                }
+            }
+        }
         let (triggers, triggered) = tokio::sync::mpsc::unbounded_channel();
         self.tasks
             .spawn(events::run(name.clone(), received, triggers));

@@ -8,7 +8,7 @@ use ferrymq_journal::{Journal, JournalOptions};
 use ferrymq_objects::QueueManager;
 use ferrymq_store::{QueueManagerStore, RecoveredRow, StoreError, StoreOptions};
 use ferrymq_store_rocksdb::{RocksOptions, RocksRows};
-use ferrymq_types::{Epoch, Position, QueueManagerName};
+use ferrymq_types::{Epoch, Position, QueueManagerName, QueueName};
 use tokio::sync::{mpsc, oneshot};
 use tracing::info;
 
@@ -61,7 +61,17 @@ pub(crate) fn directory(data_dir: &Path, name: &QueueManagerName) -> PathBuf {
     data_dir.join("qmgrs").join(encoded)
 }
 
-/// Rebuilds and starts a queue manager. The second value resolves when its thread has ended.
+/// A queue manager that was started.
+#[derive(Debug)]
+pub(crate) struct Started {
+    pub(crate) handle: QueueManagerHandle,
+    /// Resolves when its thread has ended.
+    pub(crate) end: oneshot::Receiver<Result<(), String>>,
+    /// Queues whose deletion was begun and not finished before the last stop (rule U15).
+    pub(crate) closed: Vec<QueueName>,
+}
+
+/// Rebuilds and starts a queue manager.
 pub(crate) fn start(
     objects: Arc<QueueManager>,
     data_dir: &Path,
@@ -69,7 +79,7 @@ pub(crate) fn start(
     clock: Clock,
     events: Events,
     runtime: tokio::runtime::Handle,
-) -> Result<(QueueManagerHandle, oneshot::Receiver<Result<(), String>>), StartError> {
+) -> Result<Started, StartError> {
     let name = objects.attributes.name.clone();
     let path = directory(data_dir, &name);
     std::fs::create_dir_all(&path).map_err(|source| StartError::Directory {
@@ -89,6 +99,7 @@ pub(crate) fn start(
         ..Limits::default()
     });
     let mut messages: u64 = 0;
+    let mut closed = Vec::new();
     let (store, opened) = QueueManagerStore::open(
         journal,
         |recovered| RocksRows::open(&path.join("rows"), recovered, RocksOptions::default()),
@@ -96,6 +107,11 @@ pub(crate) fn start(
         &mut |row| {
             messages =
                 messages.saturating_add(u64::from(matches!(row, RecoveredRow::Message { .. })));
+            if let RecoveredRow::Queue { row, .. } = &row
+                && row.closed
+            {
+                closed.push(row.name.clone());
+            }
             feed(&mut builder, row);
             Ok(())
         },
@@ -120,7 +136,13 @@ pub(crate) fn start(
         clock,
         events,
     };
-    engine_thread::start(parts, runtime).map_err(|source| StartError::Thread { name, source })
+    let (handle, end) = engine_thread::start(parts, runtime)
+        .map_err(|source| StartError::Thread { name, source })?;
+    Ok(Started {
+        handle,
+        end,
+        closed,
+    })
 }
 
 fn feed(builder: &mut EngineBuilder, row: RecoveredRow) {

@@ -24,7 +24,7 @@ use crate::queue_manager::StartError;
 use crate::services::admin::{AdminService, Callers};
 use crate::services::channel::ChannelService;
 use crate::services::messaging::MessagingService;
-use crate::{commands, metadata_store};
+use crate::{commands, metadata_store, reload};
 
 /// Why a node does not run, or ended.
 #[derive(Debug, thiserror::Error)]
@@ -175,10 +175,14 @@ pub(crate) async fn run_with(
         Clock::start(),
         metadata,
         network,
-        mq_tls,
+        mq_tls.clone(),
         administrators,
         shutdown.child_token(),
     );
+    let watched: Vec<_> = mq_tls.iter().chain(&peer_tls).cloned().collect();
+    if !watched.is_empty() {
+        node.tasks().spawn(reload::run(watched, shutdown.clone()));
+    }
     let result = serve(&node, mq, peer, first_objects, &shutdown, on_ready).await;
     node.stop().await;
     match node.failure() {

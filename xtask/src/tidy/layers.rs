@@ -59,7 +59,7 @@ const CRATES: &[(&str, Layer, May)] = &[
     (
         "ferrymq-channel",
         Layer::Core,
-        May::Use(&["ferrymq-types", "ferrymq-objects"]),
+        May::Use(&["ferrymq-types", "ferrymq-objects", "ferrymq-engine"]),
     ),
     ("ferrymq-proto", Layer::Edges, May::Use(&["ferrymq-types"])),
     (
@@ -85,7 +85,12 @@ const CRATES: &[(&str, Layer, May)] = &[
     (
         "ferrymq-transport",
         Layer::Edges,
-        May::Use(&["ferrymq-types", "ferrymq-tls", "ferrymq-proto"]),
+        May::Use(&[
+            "ferrymq-types",
+            "ferrymq-authority",
+            "ferrymq-tls",
+            "ferrymq-proto",
+        ]),
     ),
     (
         "ferrymq-metadata",

@@ -427,8 +427,13 @@ fn inv_h6_a_channel_that_ends_leaves_its_queue_as_it_was_and_what_remains_trigge
     w.done(MCA, close);
     assert_eq!(w.browse_texts("XQ"), ["1", "2", "3"]);
     // Source: IBM MQ, "Conditions for a trigger event": the last input handle closes and messages remain.
-    let triggers = |e: &Event| matches!(e, Event::TransmissionQueueTriggered { .. });
-    assert!(matches!(w.events.as_slice(), [event] if triggers(event)), "{:?}", w.events);
+    let triggers =
+        |(_, e): &(Position, Event)| matches!(e, Event::TransmissionQueueTriggered { .. });
+    assert!(
+        matches!(w.events.as_slice(), [event] if triggers(event)),
+        "{:?}",
+        w.events
+    );
 }
 
 #[test]
