@@ -18,7 +18,7 @@ impl Client {
     pub async fn put(&self, put: PutRequest) -> Result<PutResponse, ClientError> {
         let request = self.request(put);
         let mut messaging = self.messaging();
-        self.answer(messaging.put(request)).await
+        Box::pin(self.answer(messaging.put(request))).await
     }
 
     /// Gets one message outside a unit of work; `None` if there is none within the wait (2033).

@@ -12,7 +12,7 @@ use ferrymq_objects::QueueManager;
 use ferrymq_store::{CheckpointDone, LogSync, QueueManagerStore, RecordLog, RowStore, StoreError};
 use ferrymq_types::{Message, Position, QueueManagerName, ReasonCode, WriteSet};
 use tokio::sync::{mpsc, oneshot, watch};
-use tracing::{error, info, warn};
+use tracing::{debug, error, info, warn};
 
 use crate::clock::Clock;
 use crate::handle::{Job, QueueManagerHandle, ReadMessage};
@@ -243,8 +243,9 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
             Job::Definitions { objects, answer } => {
                 self.step(Input::DefinitionsChanged(objects.clone()));
                 self.objects.send_replace(objects);
-                // A failure means that nobody waits.
-                drop(answer.send(()));
+                if answer.send(()).is_err() {
+                    debug!("nobody waits for the definitions any more");
+                }
             }
             Job::CheckpointDone(done) => self.checkpoint_done(done)?,
             Job::Stop => {}

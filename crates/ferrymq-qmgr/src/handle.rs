@@ -68,7 +68,7 @@ impl std::fmt::Debug for ReadMessage {
 
 /// A running queue manager.
 #[derive(Debug, Clone)]
-pub struct QueueManagerHandle {
+pub(crate) struct QueueManagerHandle {
     shared: Arc<Shared>,
 }
 
@@ -96,26 +96,20 @@ impl QueueManagerHandle {
 
     /// Its name.
     #[must_use]
-    pub fn name(&self) -> &QueueManagerName {
+    pub(crate) fn name(&self) -> &QueueManagerName {
         &self.shared.name
     }
 
     /// Its clock.
     #[must_use]
-    pub fn clock(&self) -> Clock {
+    pub(crate) fn clock(&self) -> Clock {
         self.shared.clock
     }
 
     /// Its definitions, as its engine has them.
     #[must_use]
-    pub fn objects(&self) -> Arc<QueueManager> {
+    pub(crate) fn objects(&self) -> Arc<QueueManager> {
         self.shared.objects.borrow().clone()
-    }
-
-    /// Follows its definitions.
-    #[must_use]
-    pub fn watch_objects(&self) -> watch::Receiver<Arc<QueueManager>> {
-        self.shared.objects.clone()
     }
 
     /// Reads a stored message beside the engine, for a dump; `None` if it has left its queue.
@@ -131,7 +125,7 @@ impl QueueManagerHandle {
 
     /// A new connection. Dropping it backs its units of work out.
     #[must_use]
-    pub fn connect(&self) -> Connection {
+    pub(crate) fn connect(&self) -> Connection {
         let id = ConnectionId(self.shared.next_connection.fetch_add(1, Ordering::Relaxed));
         Connection {
             handle: self.clone(),
@@ -162,7 +156,7 @@ impl QueueManagerHandle {
 
 /// A connection to a queue manager.
 #[derive(Debug)]
-pub struct Connection {
+pub(crate) struct Connection {
     handle: QueueManagerHandle,
     id: ConnectionId,
 }
@@ -170,7 +164,7 @@ pub struct Connection {
 impl Connection {
     /// The queue manager.
     #[must_use]
-    pub fn queue_manager(&self) -> &QueueManagerHandle {
+    pub(crate) fn queue_manager(&self) -> &QueueManagerHandle {
         &self.handle
     }
 
@@ -178,7 +172,7 @@ impl Connection {
     ///
     /// # Errors
     /// The failure of the engine; 9007 if the queue manager stops.
-    pub async fn ask(&self, request: Request) -> Result<Reply, Failure> {
+    pub(crate) async fn ask(&self, request: Request) -> Result<Reply, Failure> {
         let (asked, answer) = self.start(request).await?;
         let reply = answer.await.map_err(|_| stopping());
         asked.answered();

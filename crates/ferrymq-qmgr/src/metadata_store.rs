@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use ferrymq_journal::{Journal, JournalOptions, OsDisk};
-use ferrymq_metadata::{StateBatch, StateStore};
+use ferrymq_metadata::{StateBatch, StateStore, VisitRow};
 use ferrymq_store::StoreError;
 use ferrymq_store_rocksdb::{Durability, Kv, KvBatch, RocksOptions};
 
@@ -37,10 +37,7 @@ pub(crate) fn open(directory: &Path) -> Result<(Journal<OsDisk>, RocksState), St
 }
 
 impl StateStore for RocksState {
-    fn scan(
-        &self,
-        visit: &mut dyn FnMut(&[u8], &[u8]) -> Result<(), StoreError>,
-    ) -> Result<(), StoreError> {
+    fn scan(&self, visit: &mut VisitRow<'_>) -> Result<(), StoreError> {
         self.0.scan(TABLE, &[], None, visit)
     }
 

@@ -161,6 +161,7 @@ pub(crate) async fn run_with(
         .map_or(ListenerSecurity::PlainLoopback, ListenerSecurity::Tls);
     let mq = bind("listen.mq", config.listen.mq, security)?;
     let peer = peer_tls
+        .clone()
         .map(|tls| {
             bind(
                 "listen.peer",

@@ -14,6 +14,9 @@ use ferrymq_store::StoreError;
 
 use crate::codec;
 
+/// What a scan calls for each key and value.
+pub type Visit<'a> = dyn FnMut(&[u8], &[u8]) -> Result<(), StoreError> + 'a;
+
 /// Settings of a RocksDB directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RocksOptions {
@@ -225,7 +228,7 @@ impl Database {
         &self,
         mut iterator: DBRawIteratorWithThreadMode<'_, DB>,
         family: &str,
-        visit: &mut dyn FnMut(&[u8], &[u8]) -> Result<(), StoreError>,
+        visit: &mut Visit<'_>,
     ) -> Result<(), StoreError> {
         iterator.seek_to_first();
         while let Some((key, stored)) = iterator.item() {

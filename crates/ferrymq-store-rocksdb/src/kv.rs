@@ -8,7 +8,7 @@ use ferrymq_store::StoreError;
 
 use crate::{
     codec,
-    database::{Database, RocksOptions, scan_options},
+    database::{Database, RocksOptions, Visit, scan_options},
 };
 
 /// When a batch is durable. One store should keep to one of the two: a synced batch is replayed after a crash, a buffered one
@@ -114,7 +114,7 @@ impl Kv {
         table: &str,
         from: &[u8],
         to: Option<&[u8]>,
-        visit: &mut dyn FnMut(&[u8], &[u8]) -> Result<(), StoreError>,
+        visit: &mut Visit<'_>,
     ) -> Result<(), StoreError> {
         let db = self.database.db()?;
         let family = self.database.family(&db, table)?;

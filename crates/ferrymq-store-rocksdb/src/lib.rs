@@ -11,7 +11,7 @@ mod database;
 mod kv;
 mod rows;
 
-pub use database::RocksOptions;
+pub use database::{RocksOptions, Visit};
 pub use kv::{Durability, Kv, KvBatch};
 pub use rows::RocksRows;
 

@@ -47,9 +47,12 @@ pub(crate) struct Context {
     pub(crate) label: Option<String>,
 }
 
+/// The value of an environment variable.
+type Lookup = dyn Fn(&str) -> Option<String> + Send + Sync;
+
 /// Environment variables, as values.
 pub(crate) struct Environment {
-    lookup: Box<dyn Fn(&str) -> Option<String> + Send + Sync>,
+    lookup: Box<Lookup>,
 }
 
 impl core::fmt::Debug for Environment {

@@ -161,7 +161,7 @@ impl Since {
     }
 
     /// The time that is meant, seen from `now`.
-    pub(crate) fn from_now(self, now: Timestamp) -> Timestamp {
+    pub(crate) fn at(self, now: Timestamp) -> Timestamp {
         match self {
             Self::At(at) => at,
             Self::Ago(ago) => {
@@ -254,12 +254,12 @@ mod tests {
     fn a_period_begins_at_a_time_or_some_time_ago() {
         let now = Timestamp::from_millis(1_000_000);
         assert_eq!(
-            Since::parse("10m").unwrap().from_now(now),
+            Since::parse("10m").unwrap().at(now),
             Timestamp::from_millis(400_000)
         );
-        assert_eq!(Since::parse("1d").unwrap().from_now(now), Timestamp::ZERO);
+        assert_eq!(Since::parse("1d").unwrap().at(now), Timestamp::ZERO);
         let at = Since::parse("2000-02-29T01:00:00+01:00").unwrap();
-        assert_eq!(at.from_now(now), Timestamp::from_millis(951_782_400_000));
+        assert_eq!(at.at(now), Timestamp::from_millis(951_782_400_000));
         assert!(Since::parse("yesterday").is_err());
     }
 

@@ -475,7 +475,7 @@ fn a_refusal_of_what_was_not_sent_is_a_protocol_error() {
         reason: reason(2085),
     };
     pair.sender_input(crate::SenderInput::FrameReceived(
-        crate::ReceiverFrame::MessageRefused(refused),
+        ReceiverFrame::MessageRefused(refused),
     ));
     assert!(pair.has("S send Close ProtocolError"));
 }
@@ -495,7 +495,7 @@ fn a_confirmation_before_the_withdrawal_is_a_protocol_error() {
         dead_lettered: 0,
     };
     pair.sender_input(crate::SenderInput::FrameReceived(
-        crate::ReceiverFrame::BatchConfirmed(confirmed),
+        ReceiverFrame::BatchConfirmed(confirmed),
     ));
     assert!(pair.has("S send Close ProtocolError"));
     assert!(pair.lines(&["S ask Settle"]).is_empty());

@@ -46,7 +46,7 @@ pub(crate) struct AdminService {
 /// A command goes to the queue manager here, or to its node.
 enum Place {
     Here(LocalQueueManager),
-    There(Box<Member>, QueueManagerName),
+    There(Box<Member>),
 }
 
 impl AdminService {
@@ -100,7 +100,7 @@ impl AdminService {
             name: peer.name.clone(),
             address: peer.peer.clone(),
         };
-        Ok(Place::There(Box::new(member), name))
+        Ok(Place::There(Box::new(member)))
     }
 
     /// A client to the same service of another node.
@@ -145,7 +145,7 @@ impl pb::admin_server::Admin for AdminService {
                 let answer = commands::run(&self.node, &local, &request.command, &who).await;
                 Ok(Response::new(run_response(answer)))
             }
-            Place::There(member, _) => self.other(&member).await?.run_mqsc(request).await,
+            Place::There(member) => self.other(&member).await?.run_mqsc(request).await,
         }
     }
 
@@ -204,7 +204,7 @@ impl pb::admin_server::Admin for AdminService {
                     DumpState::next,
                 ))))
             }
-            Place::There(member, _) => {
+            Place::There(member) => {
                 let stream = self.other(&member).await?.dump(request).await?.into_inner();
                 Ok(Response::new(Box::pin(stream)))
             }
@@ -230,7 +230,7 @@ impl pb::admin_server::Admin for AdminService {
                     AccountState::next,
                 ))))
             }
-            Place::There(member, _) => {
+            Place::There(member) => {
                 let stream = self
                     .other(&member)
                     .await?

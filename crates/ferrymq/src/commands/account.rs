@@ -59,7 +59,7 @@ const HEADING: &[&str] = &["TIME", "MESSAGE ID", "FROM", "TO", "REASON", "CODE",
 
 pub(crate) async fn run(invocation: &mut Invocation, since: Option<Since>) -> Result<(), Failure> {
     let connected = invocation.connect(Retry::Yes, TIMEOUT_DEFAULT).await?;
-    let since = since.map_or(Timestamp::ZERO, |since| since.from_now(now()));
+    let since = since.map_or(Timestamp::ZERO, |since| since.at(now()));
     let admin = connected.client.admin();
     let mut entries = admin.account(&connected.queue_manager(), since).await?;
     let output = &mut invocation.output;
