@@ -75,7 +75,7 @@ const CRATES: &[(&str, Layer, May)] = &[
     (
         "ferrymq-store-rocksdb",
         Layer::Edges,
-        May::Use(&["ferrymq-types", "ferrymq-store"]),
+        May::Use(&["ferrymq-types", "ferrymq-store", "ferrymq-proto"]),
     ),
     (
         "ferrymq-tls",
