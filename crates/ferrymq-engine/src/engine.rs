@@ -51,6 +51,8 @@ pub struct Engine {
     pub(crate) account: Account,
     pub(crate) senders: BTreeMap<ChannelName, Sender>,
     pub(crate) receivers: BTreeMap<(ChannelName, QueueManagerId), Receiver>,
+    /// Connections of receivers that a newer bind has taken the place of: they put nothing any more (rule U5).
+    pub(crate) superseded: BTreeSet<ConnectionId>,
     pub(crate) stopped: BTreeMap<ChannelName, Stopped>,
     /// Deliveries that are to be journaled if they last (rule U14).
     pub(crate) notes: VecDeque<(Timestamp, ObjectId, Sequence)>,
@@ -152,6 +154,7 @@ impl Engine {
             account: Account::default(),
             senders: BTreeMap::new(),
             receivers: BTreeMap::new(),
+            superseded: BTreeSet::new(),
             stopped: BTreeMap::new(),
             notes: VecDeque::new(),
             poison_retry: None,

@@ -41,6 +41,10 @@ impl Engine {
         connection: ConnectionId,
         put: Put,
     ) -> Answer {
+        // Fast messages of an older conversation must not come after those of a newer one (invariant O4).
+        if self.superseded.contains(&connection) {
+            return Err(ReasonCode::CHANNEL_SUPERSEDED.into());
+        }
         if let Some(token) = put.token {
             if put.syncpoint.is_some() {
                 return Err(ReasonCode::OPTIONS_ERROR.into());

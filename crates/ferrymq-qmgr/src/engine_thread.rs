@@ -6,6 +6,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use ferrymq_engine::{Effect, Engine, Event, Failure, Fetched, Input, Reply, RequestId};
 use ferrymq_objects::QueueManager;
@@ -19,6 +21,15 @@ use crate::handle::{Job, QueueManagerHandle, ReadMessage};
 
 /// Inputs that one batch gathers at most, so that the first answer of a batch does not wait for ever.
 const BATCH_INPUTS_MAX: usize = 1024;
+
+/// Above this fraction of the journal puts are slowed, the more the fuller it is (rule U19).
+const PUTS_SLOWED_ABOVE: f64 = 0.75;
+
+/// The longest that one put is slowed, in milliseconds: just before puts are refused.
+const PUT_DELAY_MAX_MS: f64 = 50.0;
+
+/// How often an append, or a checkpoint, that found no room is tried again.
+const ROOM_RETRY: Duration = Duration::from_millis(200);
 
 /// Above this fraction of the journal puts are refused; gets and commits keep the rest (rule U19).
 const PUTS_REFUSED_ABOVE: f64 = 0.90;
@@ -66,12 +77,14 @@ pub(crate) fn start<L: RecordLog, R: RowStore>(
         })),
         Err(error) => Err(error.to_string()),
     };
+    let put_delay_ms = Arc::new(AtomicU64::new(0));
     let handle = QueueManagerHandle::new(
         parts.name.clone(),
         jobs.clone(),
         objects_receiver,
         parts.clock,
         ReadMessage(Arc::new(read)),
+        put_delay_ms.clone(),
     );
     let syncer = parts.store.syncer();
     let thread = EngineThread {
@@ -88,6 +101,8 @@ pub(crate) fn start<L: RecordLog, R: RowStore>(
         flushing: false,
         checkpoint_running: false,
         puts_allowed: true,
+        without_room: false,
+        put_delay_ms,
         jobs: jobs_receiver,
     };
     let name = format!("qm-{}", handle.name());
@@ -122,6 +137,10 @@ struct EngineThread<L: RecordLog, R: RowStore> {
     flushing: bool,
     checkpoint_running: bool,
     puts_allowed: bool,
+    /// An append or a checkpoint found no room: both are tried again (rule U18).
+    without_room: bool,
+    /// Milliseconds that a put waits before it is taken.
+    put_delay_ms: Arc<AtomicU64>,
     jobs: mpsc::UnboundedReceiver<Job>,
 }
 
@@ -189,6 +208,10 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
             .engine
             .next_tick()
             .map(|at| self.parts.clock.instant(at));
+        let retry = self
+            .without_room
+            .then(|| tokio::time::Instant::now() + ROOM_RETRY);
+        let tick = tick.into_iter().chain(retry).min();
         let (jobs, flusher) = (&mut self.jobs, &mut self.flusher);
         self.runtime.block_on(async {
             tokio::select! {
@@ -326,12 +349,8 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
 
     /// Appends what the batch changed and makes it durable, here or beside.
     fn flush(&mut self) -> Result<(), String> {
-        if !self.write_sets.is_empty() {
-            self.parts
-                .store
-                .append(&self.write_sets)
-                .map_err(|e| e.to_string())?;
-            self.write_sets.clear();
+        if !self.write_sets.is_empty() || self.without_room {
+            self.append()?;
             self.check_space();
             self.begin_checkpoint()?;
         }
@@ -357,8 +376,45 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
         Ok(())
     }
 
+    /// Appends the write sets; where there is no room for them they stay, and so do their answers, until a checkpoint or an
+    /// operator has made some (rule U18).
+    fn append(&mut self) -> Result<(), String> {
+        match self.parts.store.append(&self.write_sets) {
+            Ok(_) => {
+                self.write_sets.clear();
+                if std::mem::take(&mut self.without_room) {
+                    info!(id = "FMQ9013I", qmgr = %self.parts.name, "there is room again");
+                }
+            }
+            Err(error) if error.is_no_space() => {
+                let appended = self.parts.store.position();
+                self.write_sets.retain(|set| set.position > appended);
+                self.no_room(&error);
+            }
+            Err(error) => return Err(error.to_string()),
+        }
+        Ok(())
+    }
+
+    fn no_room(&mut self, error: &StoreError) {
+        if !std::mem::replace(&mut self.without_room, true) {
+            error!(id = "FMQ9014E", qmgr = %self.parts.name, "no room on the disk; puts are refused with 2192, the rest waits: {error}");
+        }
+    }
+
     fn check_space(&mut self) {
-        let allowed = self.parts.store.pressure().fraction() < PUTS_REFUSED_ABOVE;
+        let uncommitted = self.parts.engine.unit_of_work_bytes();
+        self.parts.store.set_reserved(uncommitted);
+        let fraction = self.parts.store.pressure().fraction();
+        let above = (fraction - PUTS_SLOWED_ABOVE) / (PUTS_REFUSED_ABOVE - PUTS_SLOWED_ABOVE);
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "between 0 and the longest delay"
+        )]
+        let delay = (above.clamp(0.0, 1.0) * PUT_DELAY_MAX_MS) as u64;
+        self.put_delay_ms.store(delay, Ordering::Relaxed);
+        let allowed = fraction < PUTS_REFUSED_ABOVE && !self.without_room;
         if allowed != self.puts_allowed {
             self.puts_allowed = allowed;
             if allowed {
@@ -373,7 +429,8 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
     }
 
     fn begin_checkpoint(&mut self) -> Result<(), String> {
-        if self.checkpoint_running || !self.parts.store.wants_checkpoint() {
+        let wanted = self.parts.store.wants_checkpoint() || self.without_room;
+        if self.checkpoint_running || !wanted {
             return Ok(());
         }
         let begun = self
@@ -389,7 +446,7 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
             let done = job.run(&mut |bytes| {
                 #[allow(clippy::cast_precision_loss, reason = "a pace, not a sum")]
                 let seconds = bytes as f64 / CHECKPOINT_BYTES_PER_SECOND;
-                std::thread::sleep(std::time::Duration::from_secs_f64(seconds));
+                std::thread::sleep(Duration::from_secs_f64(seconds));
             });
             // A failure means that the engine has stopped: its next start finds the checkpoint or not.
             drop(jobs.send(Job::CheckpointDone(done)));
@@ -399,10 +456,12 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
 
     fn checkpoint_done(&mut self, done: CheckpointDone) -> Result<(), String> {
         self.checkpoint_running = false;
-        self.parts
-            .store
-            .finish_checkpoint(done)
-            .map_err(|e| e.to_string())?;
+        match self.parts.store.finish_checkpoint(done) {
+            Ok(()) => {}
+            // The reserve has been given back: the next try has that much room.
+            Err(error) if error.is_no_space() => self.no_room(&error),
+            Err(error) => return Err(error.to_string()),
+        }
         self.check_space();
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use ferrymq_engine::{ConnectionId, Failure, Input, Reply, Request, RequestId};
 use ferrymq_objects::QueueManager;
@@ -50,6 +51,8 @@ struct Shared {
     objects: watch::Receiver<Arc<QueueManager>>,
     clock: Clock,
     reader: ReadMessage,
+    /// Milliseconds that a put waits before it is sent: back pressure of a journal that fills up (rule U19).
+    put_delay_ms: Arc<AtomicU64>,
 }
 
 /// Reads a stored message beside the engine; may wait for the disk.
@@ -79,6 +82,7 @@ impl QueueManagerHandle {
         objects: watch::Receiver<Arc<QueueManager>>,
         clock: Clock,
         reader: ReadMessage,
+        put_delay_ms: Arc<AtomicU64>,
     ) -> Self {
         Self {
             shared: Arc::new(Shared {
@@ -90,6 +94,7 @@ impl QueueManagerHandle {
                 objects,
                 clock,
                 reader,
+                put_delay_ms,
             }),
         }
     }
@@ -185,6 +190,10 @@ impl Connection {
         request: Request,
     ) -> Result<(Asked, oneshot::Receiver<Result<Reply, Failure>>), Failure> {
         let shared = &self.handle.shared;
+        let delay_ms = shared.put_delay_ms.load(Ordering::Relaxed);
+        if delay_ms > 0 && matches!(request, Request::Put(_)) {
+            tokio::time::sleep(Duration::from_millis(delay_ms)).await;
+        }
         let id = RequestId(shared.next_request.fetch_add(1, Ordering::Relaxed));
         let (answer, receiver) = oneshot::channel();
         let permit = shared

@@ -77,6 +77,7 @@ impl Engine {
         for channel in open {
             self.let_go(&channel);
         }
+        self.superseded.remove(&connection);
         for receiver in self.receivers.values_mut() {
             if receiver.bound == Some(connection) {
                 receiver.bound = None;

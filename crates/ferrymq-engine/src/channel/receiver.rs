@@ -46,6 +46,9 @@ impl Engine {
         // Also its own earlier bind: nothing of that may be committed after this one has answered.
         if let Some(older) = known.and_then(|r| r.bound) {
             self.back_out_all(step, older);
+            if older != connection {
+                self.superseded.insert(older);
+            }
         }
         let same = self
             .receivers

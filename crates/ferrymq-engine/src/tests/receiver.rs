@@ -106,7 +106,19 @@ fn u5_only_the_newest_bind_commits_and_what_the_older_put_is_backed_out() {
         w.refusal(OLD, commit(1, 1, 1)),
         ReasonCode::CHANNEL_SUPERSEDED
     );
-    batch(&mut w, OLD, 2, "still old");
+    w.begin(OLD, unit(2));
+    let fast = put("A", "still old");
+    let in_batch = Put {
+        syncpoint: Some(unit(2)),
+        ..fast.clone()
+    };
+    for late in [in_batch, fast] {
+        assert_eq!(
+            w.refusal(OLD, Request::Put(Box::new(late))),
+            ReasonCode::CHANNEL_SUPERSEDED,
+            "inv_o4: what an older conversation still has would come after the newer one's"
+        );
+    }
     assert_eq!(
         w.refusal(OLD, commit(2, 1, 1)),
         ReasonCode::CHANNEL_SUPERSEDED
