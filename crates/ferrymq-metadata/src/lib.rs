@@ -35,7 +35,7 @@ pub use propose::Committed;
 pub use service::{PeerServer, PeerService};
 pub use state::AppliedDefinitions;
 pub use status::{ClusterStatus, MemberStatus, Role};
-pub use store::{StateBatch, StateStore};
+pub use store::{StateBatch, StateStore, VisitRow};
 
 /// The crash points of this crate, for `ferrymq_store::register_crash_points`.
 pub const CRASH_POINTS: &[&str] = &[

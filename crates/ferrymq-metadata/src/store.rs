@@ -4,6 +4,9 @@ use std::fmt;
 
 use ferrymq_store::StoreError;
 
+/// What a scan calls for each key and value.
+pub type VisitRow<'a> = dyn FnMut(&[u8], &[u8]) -> Result<(), StoreError> + 'a;
+
 /// A change of rows: all of it takes effect, or nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StateBatch {
@@ -19,10 +22,7 @@ pub trait StateStore: fmt::Debug + Send + Sync + 'static {
     ///
     /// # Errors
     /// What reading met, or what `visit` returned: the visit ends there. A partial result is never passed off as the whole.
-    fn scan(
-        &self,
-        visit: &mut dyn FnMut(&[u8], &[u8]) -> Result<(), StoreError>,
-    ) -> Result<(), StoreError>;
+    fn scan(&self, visit: &mut VisitRow<'_>) -> Result<(), StoreError>;
 
     /// Applies `batch` whole and makes it durable before it returns.
     ///

@@ -71,7 +71,10 @@ pub fn put_descriptor(
     let priority = match d.priority {
         None => None,
         Some(p) => Some(
-            u8::try_from(p).ok().and_then(Priority::new).ok_or(ReasonCode::PRIORITY_ERROR)?,
+            u8::try_from(p)
+                .ok()
+                .and_then(Priority::new)
+                .ok_or(ReasonCode::PRIORITY_ERROR)?,
         ),
     };
     let descriptor = MessageDescriptor {
@@ -85,18 +88,30 @@ pub fn put_descriptor(
         format: text(d.format, 8)?,
         message_id: id(&d.message_id, MessageId::LENGTH, MessageId::from_slice)?
             .unwrap_or_default(),
-        correlation_id: id(&d.correlation_id, CorrelationId::LENGTH, CorrelationId::from_slice)?
-            .unwrap_or_default(),
+        correlation_id: id(
+            &d.correlation_id,
+            CorrelationId::LENGTH,
+            CorrelationId::from_slice,
+        )?
+        .unwrap_or_default(),
         reply_to_queue: text(d.reply_to_queue, 48)?,
         reply_to_queue_manager: text(d.reply_to_queue_manager, 48)?,
-        group_id: id(&d.group_id, CorrelationId::LENGTH, CorrelationId::from_slice)?
-            .unwrap_or_default(),
+        group_id: id(
+            &d.group_id,
+            CorrelationId::LENGTH,
+            CorrelationId::from_slice,
+        )?
+        .unwrap_or_default(),
         message_sequence_number: or(d.message_sequence_number, 1),
         offset: d.offset,
         message_flags: d.message_flags,
         ..defaults
     };
-    Ok(PutDescriptor { descriptor, priority, persistence })
+    Ok(PutDescriptor {
+        descriptor,
+        priority,
+        persistence,
+    })
 }
 
 /// Reads a descriptor that a channel passes on: everything in it counts.
@@ -110,7 +125,11 @@ pub fn channel_descriptor(
     let user_identifier = text(d.user_identifier.clone(), 12)?;
     let put_application_name = text(d.put_application_name.clone(), 28)?;
     let put_time = Timestamp::from_millis(d.put_time_ms);
-    let PutDescriptor { descriptor, priority, persistence } = put_descriptor(d, now)?;
+    let PutDescriptor {
+        descriptor,
+        priority,
+        persistence,
+    } = put_descriptor(d, now)?;
     Ok(MessageDescriptor {
         user_identifier,
         put_application_name,
@@ -129,13 +148,19 @@ pub fn descriptor_to_wire(
     now: Timestamp,
 ) -> v1::MessageDescriptor {
     let bytes = |id: &[u8; 24]| {
-        if id == &[0; 24] { bytes::Bytes::new() } else { bytes::Bytes::copy_from_slice(id) }
+        if id == &[0; 24] {
+            bytes::Bytes::new()
+        } else {
+            bytes::Bytes::copy_from_slice(id)
+        }
     };
     v1::MessageDescriptor {
         report: d.report.bits(),
         message_type: d.message_type.get(),
         expiry: d.expires_at.map(|at| {
-            u32::try_from(at.since(now).as_millis().div_ceil(100)).unwrap_or(u32::MAX).max(1)
+            u32::try_from(at.since(now).as_millis().div_ceil(100))
+                .unwrap_or(u32::MAX)
+                .max(1)
         }),
         feedback: d.feedback,
         encoding: d.encoding,
@@ -203,7 +228,10 @@ mod tests {
             ..v1::MessageDescriptor::default()
         };
         let d = put_descriptor(wire, Timestamp::ZERO).unwrap().descriptor;
-        assert_eq!((d.user_identifier.as_str(), d.put_application_name.as_str()), ("", ""));
+        assert_eq!(
+            (d.user_identifier.as_str(), d.put_application_name.as_str()),
+            ("", "")
+        );
     }
 
     #[test]
@@ -212,12 +240,48 @@ mod tests {
             assert_eq!(put_descriptor(d, Timestamp::ZERO).unwrap_err(), reason);
         };
         let d = v1::MessageDescriptor::default;
-        check(v1::MessageDescriptor { priority: Some(10), ..d() }, ReasonCode::PRIORITY_ERROR);
-        check(v1::MessageDescriptor { expiry: Some(0), ..d() }, ReasonCode::EXPIRY_ERROR);
-        check(v1::MessageDescriptor { persistence: 9, ..d() }, ReasonCode::PERSISTENCE_ERROR);
-        check(v1::MessageDescriptor { message_type: 3, ..d() }, ReasonCode::MSG_TYPE_ERROR);
-        check(v1::MessageDescriptor { format: "ninechars".into(), ..d() }, ReasonCode::MD_ERROR);
+        check(
+            v1::MessageDescriptor {
+                priority: Some(10),
+                ..d()
+            },
+            ReasonCode::PRIORITY_ERROR,
+        );
+        check(
+            v1::MessageDescriptor {
+                expiry: Some(0),
+                ..d()
+            },
+            ReasonCode::EXPIRY_ERROR,
+        );
+        check(
+            v1::MessageDescriptor {
+                persistence: 9,
+                ..d()
+            },
+            ReasonCode::PERSISTENCE_ERROR,
+        );
+        check(
+            v1::MessageDescriptor {
+                message_type: 3,
+                ..d()
+            },
+            ReasonCode::MSG_TYPE_ERROR,
+        );
+        check(
+            v1::MessageDescriptor {
+                format: "ninechars".into(),
+                ..d()
+            },
+            ReasonCode::MD_ERROR,
+        );
         let short = bytes::Bytes::from_static(b"short");
-        check(v1::MessageDescriptor { message_id: short, ..d() }, ReasonCode::MD_ERROR);
+        check(
+            v1::MessageDescriptor {
+                message_id: short,
+                ..d()
+            },
+            ReasonCode::MD_ERROR,
+        );
     }
 }

@@ -56,5 +56,4 @@ pub use generated::storage::v1 as storage_v1;
 pub use generated::v1;
 
 /// The descriptor set of all files, for reflection.
-pub const DESCRIPTOR_SET: &[u8] =
-    include_bytes!(concat!(env!("OUT_DIR"), "/descriptor_set.bin"));
+pub const DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptor_set.bin"));

@@ -28,8 +28,16 @@ impl CallError {
     /// With the table's sentence for `reason`.
     #[must_use]
     pub fn new(reason: ReasonCode, object: Option<String>, queue_manager: Option<String>) -> Self {
-        let text = reason.meaning().unwrap_or("no meaning is known for this code").to_owned();
-        Self { reason, object, queue_manager, text }
+        let text = reason
+            .meaning()
+            .unwrap_or("no meaning is known for this code")
+            .to_owned();
+        Self {
+            reason,
+            object,
+            queue_manager,
+            text,
+        }
     }
 
     /// The status to send.
@@ -45,9 +53,14 @@ impl CallError {
                 metadata.insert(key.to_owned(), value.clone());
             }
         }
-        let name = reason.name().map_or_else(|| reason.get().to_string(), str::to_owned);
+        let name = reason
+            .name()
+            .map_or_else(|| reason.get().to_string(), str::to_owned);
         let mut details = ErrorDetails::with_error_info(name, DOMAIN, metadata);
-        if matches!(code(reason), Code::Unavailable | Code::Aborted | Code::ResourceExhausted) {
+        if matches!(
+            code(reason),
+            Code::Unavailable | Code::Aborted | Code::ResourceExhausted
+        ) {
             details.set_retry_info(Some(Duration::from_secs(1)));
         }
         Status::with_error_details(code(reason), self.text.clone(), details)
@@ -84,7 +97,12 @@ impl CallError {
             | Code::Unimplemented
             | Code::Internal => ReasonCode::UNEXPECTED_ERROR,
         };
-        Self { reason, object: None, queue_manager: None, text: status.message().to_owned() }
+        Self {
+            reason,
+            object: None,
+            queue_manager: None,
+            text: status.message().to_owned(),
+        }
     }
 }
 
@@ -95,10 +113,24 @@ pub fn code(reason: ReasonCode) -> Code {
         2058 | 2085 => Code::NotFound,
         2035 => Code::PermissionDenied,
         2024 | 2025 | 2053 | 2056 | 2071 | 2102 | 2192 | 9004 => Code::ResourceExhausted,
-        2016 | 2033 | 2034 | 2037 | 2039 | 2042 | 2051 | 2052 | 2055 | 2082 | 2087 | 2091 | 2092
-        | 2184 | 2196..=2199 | 9001 => Code::FailedPrecondition,
-        2013 | 2026 | 2027 | 2029 | 2030 | 2031 | 2046 | 2047 | 2049 | 2050 | 2061 | 2090 | 2110
-        | 2255 | 2459 => Code::InvalidArgument,
+        2016
+        | 2033
+        | 2034
+        | 2037
+        | 2039
+        | 2042
+        | 2051
+        | 2052
+        | 2055
+        | 2082
+        | 2087
+        | 2091
+        | 2092
+        | 2184
+        | 2196..=2199
+        | 9001 => Code::FailedPrecondition,
+        2013 | 2026 | 2027 | 2029 | 2030 | 2031 | 2046 | 2047 | 2049 | 2050 | 2061 | 2090
+        | 2110 | 2255 | 2459 => Code::InvalidArgument,
         2080 => Code::OutOfRange,
         2003 => Code::Aborted,
         2009 | 2059 | 2161 | 2162 | 2538 | 9007 => Code::Unavailable,
@@ -114,8 +146,7 @@ mod tests {
 
     #[test]
     fn a_reason_survives_the_wire() {
-        let error =
-            CallError::new(ReasonCode::Q_FULL, Some("A".into()), Some("QM1".into()));
+        let error = CallError::new(ReasonCode::Q_FULL, Some("A".into()), Some("QM1".into()));
         let status = error.to_status();
         assert_eq!(status.code(), Code::ResourceExhausted);
         let info = status.get_details_error_info().unwrap();
@@ -126,7 +157,13 @@ mod tests {
     #[test]
     fn a_status_of_the_transport_becomes_the_nearest_reason() {
         let reason = |status: Status| CallError::from_status(&status).reason;
-        assert_eq!(reason(Status::unavailable("x")), ReasonCode::Q_MGR_NOT_AVAILABLE);
-        assert_eq!(reason(Status::unknown("transport error")), ReasonCode::CONNECTION_BROKEN);
+        assert_eq!(
+            reason(Status::unavailable("x")),
+            ReasonCode::Q_MGR_NOT_AVAILABLE
+        );
+        assert_eq!(
+            reason(Status::unknown("transport error")),
+            ReasonCode::CONNECTION_BROKEN
+        );
     }
 }

@@ -33,10 +33,7 @@ struct MemoryState {
 }
 
 impl StateStore for MemoryState {
-    fn scan(
-        &self,
-        visit: &mut dyn FnMut(&[u8], &[u8]) -> Result<(), StoreError>,
-    ) -> Result<(), StoreError> {
+    fn scan(&self, visit: &mut crate::VisitRow<'_>) -> Result<(), StoreError> {
         let rows = self.rows.lock().unwrap().clone();
         rows.iter().try_for_each(|(key, value)| visit(key, value))
     }
