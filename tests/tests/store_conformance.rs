@@ -43,15 +43,26 @@ fn temporary() -> TempDir {
 
 /// What is in the directory now: what a process that dies leaves, since the machine stays up.
 fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let path = entry.unwrap().path();
-        // A file that RocksDB deletes meanwhile is one that it does not need.
-        match fs::copy(&path, to.join(path.file_name().unwrap())) {
-            Ok(_) => {}
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
-            Err(e) => panic!("{}: {e}", path.display()),
+    let names = || -> BTreeMap<PathBuf, u64> {
+        fs::read_dir(from)
+            .unwrap()
+            .filter_map(|entry| {
+                let entry = entry.unwrap();
+                Some((entry.path(), entry.metadata().ok()?.len()))
+            })
+            .collect()
+    };
+    // RocksDB compacts meanwhile: a copy is of one moment if nothing came, went or grew.
+    loop {
+        let before = names();
+        fs::create_dir_all(to).unwrap();
+        let copied = before
+            .keys()
+            .all(|path| fs::copy(path, to.join(path.file_name().unwrap())).is_ok());
+        if copied && names() == before {
+            return;
         }
+        fs::remove_dir_all(to).unwrap();
     }
 }
 
@@ -228,7 +239,7 @@ fn filled() -> (TempDir, Position) {
     let directory = temporary();
     let (mut store, _, _) = open(directory.path()).unwrap();
     work(&mut store, &mut |_| {});
-    for n in 61..=68 {
+    for n in 61..=69 {
         store.append(&[write_set(Position::new(n))]).unwrap();
     }
     let last = store.syncer().sync().unwrap();
@@ -253,16 +264,22 @@ fn holds_rows(path: &Path) -> bool {
     name.ends_with(".sst") || name.starts_with("MANIFEST") || name == "CURRENT"
 }
 
-/// Opens a damaged copy. Either it is refused, the message names something in the directory, and what holds rows is untouched; or
+/// Opens a copy in which one file is damaged. Either it is refused and the message names something in the directory, or
 /// everything is there. Returns whether it was refused.
-fn refused_or_whole(original: &Files, from: &Path, last: Position, change: &dyn Fn(&Path)) -> bool {
+fn refused_or_whole(
+    original: &Files,
+    from: &Path,
+    last: Position,
+    name: &Path,
+    change: &dyn Fn(&Path),
+) -> bool {
     let directory = temporary();
     for (path, bytes) in original {
         let to = directory.path().join(path.strip_prefix(from).unwrap());
         fs::create_dir_all(to.parent().unwrap()).unwrap();
         fs::write(to, bytes).unwrap();
     }
-    change(directory.path());
+    change(&directory.path().join(name));
     let before = files(directory.path());
     let result = open(directory.path()).and_then(|(store, rows, position)| {
         assert_eq!(position, last);
@@ -276,15 +293,12 @@ fn refused_or_whole(original: &Files, from: &Path, last: Position, change: &dyn 
         text.contains(&*directory.path().to_string_lossy()),
         "{text}"
     );
-    if !text.contains("(table bodies)") {
+    // A damaged table is found when its rows are read; everything else before RocksDB may write.
+    if !name.to_string_lossy().ends_with(".sst") {
         let after = files(directory.path());
         for (path, bytes) in before.iter().filter(|(path, _)| holds_rows(path)) {
-            assert_eq!(
-                after.get(path),
-                Some(bytes),
-                "{} was touched",
-                path.display()
-            );
+            let untouched = after.get(path) == Some(bytes);
+            assert!(untouched, "{} was touched: {text}", path.display());
         }
     }
     true
@@ -306,9 +320,7 @@ fn each_file(check: &mut dyn FnMut(&Path, &[u8], &dyn Fn(&dyn Fn(&Path)) -> bool
             continue;
         }
         let attempt = |change: &dyn Fn(&Path)| {
-            refused_or_whole(&original, directory.path(), last, &|root| {
-                change(&root.join(name));
-            })
+            refused_or_whole(&original, directory.path(), last, name, change)
         };
         check(name, bytes, &attempt);
     }
@@ -322,7 +334,7 @@ fn inv_s3_a_flipped_bit_in_any_file_is_refused_or_harmless() {
         // From the start, where all that matters is in most files, and all over.
         for bit in (0..600)
             .step_by(61)
-            .chain((600..bits).step_by((bits / 9).max(61)))
+            .chain((600..bits).step_by((bits / 7).max(61)))
         {
             if bit >= bits {
                 break;
@@ -350,6 +362,7 @@ fn inv_s3_a_flipped_bit_in_any_file_is_refused_or_harmless() {
 #[test]
 fn inv_s3_a_file_that_is_lost_or_cut_is_refused_or_not_needed() {
     let mut refusals = Vec::new();
+    let mut lost_segments = 0;
     each_file(&mut |name, bytes, attempt| {
         let cut = |keep: usize| attempt(&|path| fs::write(path, &bytes[..keep]).unwrap());
         let results = [
@@ -358,13 +371,21 @@ fn inv_s3_a_file_that_is_lost_or_cut_is_refused_or_not_needed() {
             cut(bytes.len() / 2),
             cut(bytes.len().saturating_sub(30)),
         ];
+        let segment = name.to_string_lossy().contains("segment-");
         if holds_rows(name) || name.starts_with("journal") {
-            // The name of the manifest in CURRENT is shorter than thirty bytes.
-            assert_eq!(results, [true; 4], "{}", name.display());
+            // A free segment may be gone, but whatever segment is there is whole.
+            let must = &results[usize::from(segment)..];
+            assert!(
+                must.iter().all(|refused| *refused),
+                "{} {results:?}",
+                name.display()
+            );
+            lost_segments += u32::from(segment && results[0]);
         }
         refusals.push(name.to_owned());
     });
     assert!(refusals.len() > 8, "{refusals:?}");
+    assert!(lost_segments > 0);
 }
 
 #[test]
@@ -479,10 +500,14 @@ fn fault_p2_a_process_that_dies_at_a_crash_point_loses_nothing() {
     use std::os::unix::process::ExitStatusExt as _;
     const ABORT: i32 = 6;
 
+    let filled = temporary();
+    let first = child(filled.path(), None);
+    assert!(first.status.success(), "{first:?}");
     for point in CRASH_POINTS {
         let directory = temporary();
-        let filled = child(directory.path(), None);
-        assert!(filled.status.success(), "{filled:?}");
+        for part in ["journal", "rows"] {
+            copy(&filled.path().join(part), &directory.path().join(part));
+        }
         let nth = if point.contains("recovery") { 1 } else { 3 };
         // Twice running: the second time it dies in what the first left behind.
         for _ in 0..2 {
@@ -493,10 +518,9 @@ fn fault_p2_a_process_that_dies_at_a_crash_point_loses_nothing() {
                 "{point} did not take hold"
             );
         }
+        // Nothing new was acknowledged if it died in recovery both times.
         let acknowledged: u64 = fs::read_to_string(directory.path().join("acknowledged"))
-            .unwrap()
-            .parse()
-            .unwrap();
+            .map_or(60, |text| text.parse().unwrap());
         let (store, rows, position) = open(directory.path()).unwrap();
         assert!(position.get() >= acknowledged, "{point}");
         compare(&store, &rows, position).unwrap();
