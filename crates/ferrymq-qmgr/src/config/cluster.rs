@@ -62,7 +62,7 @@ impl ClusterConfig {
                     peer.name, other.name
                 ));
             }
-            ferrymq_authority::PeerPattern::parse(&peer.ssl_peer).map_err(|error| {
+            ferrymq_authority::PeerPattern::parse_attribute(&peer.ssl_peer).map_err(|error| {
                 format!("cluster.peers: ssl_peer of node {:?}: {error}", peer.name)
             })?;
         }
