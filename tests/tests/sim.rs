@@ -5,7 +5,6 @@
 
 mod sim {
     mod faults;
-    mod regressions;
     mod seeds;
     mod support;
 }

@@ -164,6 +164,10 @@ pub(crate) struct ReceiverEnd {
     pub(crate) machine: ReceiverMca,
     pub(crate) connection: ConnectionId,
     pub(crate) timers: BTreeMap<ReceiverTimer, Timestamp>,
+    /// A planted fault: it uses the connection of an older conversation.
+    pub(crate) shares_connection: bool,
+    /// Its last unit of work.
+    pub(crate) begun: Option<UnitOfWorkId>,
     /// Frames that the machine does not want yet.
     pub(crate) unread: VecDeque<SenderFrame>,
 }

@@ -77,15 +77,3 @@ pub(crate) fn fail(outcome: &Outcome, whole: bool) -> ! {
          repeat with: FERRYMQ_SEED={seed} cargo test -p ferrymq-tests --test sim"
     );
 }
-
-/// A seed that once failed.
-pub(crate) fn holds(seed: u64) {
-    let outcome = run(Settings {
-        seed,
-        fault: None,
-        trace: false,
-    });
-    if outcome.violation.is_some() {
-        fail(&outcome, false);
-    }
-}

@@ -1,1 +1,0 @@
-//! Seeds that once failed.
