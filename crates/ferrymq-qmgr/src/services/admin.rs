@@ -68,7 +68,11 @@ impl AdminService {
                 }
             }
         }
-        Ok(peer.map(security::subject).unwrap_or_default())
+        Ok(match peer {
+            Some(peer) if peer.tls => security::subject(peer),
+            // Plain text is for loopback: who has no certificate there is somebody on this machine.
+            Some(_) | None => "local".to_owned(),
+        })
     }
 
     /// Where a queue manager is.
@@ -182,7 +186,8 @@ impl pb::admin_server::Admin for AdminService {
             term: status.term,
             applied_index: status.applied_index.unwrap_or(0),
             committed_index: status.committed_index.unwrap_or(0),
-            quorum: status.has_quorum,
+            // A node that is alone is a majority, and hears nobody who could say so.
+            quorum: status.has_quorum || self.node.config().is_alone(),
         }))
     }
 
