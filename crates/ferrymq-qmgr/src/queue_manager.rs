@@ -12,6 +12,7 @@ use ferrymq_types::{Epoch, Position, QueueManagerName, QueueName};
 use tokio::sync::{mpsc, oneshot};
 use tracing::info;
 
+use crate::channels::with_causes;
 use crate::clock::Clock;
 use crate::config::StorageConfig;
 use crate::engine_thread::{self, Events, Parts};
@@ -29,7 +30,7 @@ pub enum StartError {
         source: std::io::Error,
     },
     /// Its store does not open: the error names the file and what to do.
-    #[error("queue manager {name}: {source}")]
+    #[error("queue manager {name}: {}", with_causes(source))]
     Store {
         /// The queue manager.
         name: QueueManagerName,

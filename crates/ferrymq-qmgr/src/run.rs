@@ -33,10 +33,10 @@ pub enum RunError {
     #[error("{0}")]
     Config(String),
     /// A certificate, key or list cannot be used.
-    #[error(transparent)]
+    #[error("{}", with_causes(.0))]
     Tls(#[from] ferrymq_tls::TlsError),
     /// An address cannot be listened on.
-    #[error("{key}: {source}")]
+    #[error("{key}: {}", with_causes(source))]
     Listen {
         /// The configuration key.
         key: &'static str,
