@@ -1,5 +1,9 @@
 //! The journal and RocksDB together, on real files and on a disk that loses power: the conformance suite, damage to every file,
 //! and a process that dies at every crash point of the store.
+#![allow(
+    clippy::unwrap_used,
+    reason = "helpers of tests: a panic is how they fail"
+)]
 
 use std::collections::BTreeMap;
 use std::fs;
