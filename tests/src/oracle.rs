@@ -143,7 +143,7 @@ pub(crate) struct Unit {
 /// An entry of the account that was seen to leave a node.
 #[derive(Debug)]
 pub(crate) struct Accounted {
-    pub(crate) node: usize,
+    /// It went nowhere.
     pub(crate) gone: bool,
 }
 
@@ -432,11 +432,10 @@ impl Oracle {
     }
 
     /// A node told of an entry of its account.
-    pub(crate) fn account(&mut self, node: usize, entry: &AccountEntry) -> Check {
+    pub(crate) fn account(&mut self, entry: &AccountEntry) -> Check {
         let uid = invariants::inv_c3_no_invention::accounted(self, entry)?;
         invariants::inv_d7_expiry::accounted(self.put(uid), entry)?;
         self.accounted.entry(uid).or_default().push(Accounted {
-            node,
             gone: entry.to.is_none(),
         });
         Ok(())

@@ -503,7 +503,7 @@ impl World {
                 if entry.to.is_some() {
                     self.statistics.undelivered += 1;
                 }
-                self.oracle.account(node, entry)
+                self.oracle.account(entry)
             }
             EngineEvent::TransmissionQueueTriggered { .. } => {
                 self.soon(2, Event::Triggered(node, run));
