@@ -308,7 +308,10 @@ fn refused_or_whole(
     true
 }
 
-fn each_file(check: &mut dyn FnMut(&Path, &[u8], &dyn Fn(&dyn Fn(&Path)) -> bool)) {
+/// Opens a copy in which a file was changed, and says whether it was refused.
+type Attempt<'a> = dyn Fn(&dyn Fn(&Path)) -> bool + 'a;
+
+fn each_file(check: &mut dyn FnMut(&Path, &[u8], &Attempt<'_>)) {
     let (directory, last) = filled();
     let original = files(directory.path());
     for (path, bytes) in &original {
