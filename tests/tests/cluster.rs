@@ -1,4 +1,5 @@
 //! Real processes, real TLS, kill -9.
+#![allow(clippy::print_stdout, reason = "what a run is and how to repeat it")]
 
 #[path = "cluster/crash_points.rs"]
 mod crash_points;

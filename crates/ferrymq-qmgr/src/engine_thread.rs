@@ -9,10 +9,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use ferrymq_engine::{Effect, Engine, Event, Failure, Fetched, Input, Reply, RequestId};
+use ferrymq_engine::{Effect, Engine, Event, Failure, FetchId, Fetched, Input, Reply, RequestId};
 use ferrymq_objects::QueueManager;
 use ferrymq_store::{CheckpointDone, LogSync, QueueManagerStore, RecordLog, RowStore, StoreError};
-use ferrymq_types::{Message, Position, QueueManagerName, ReasonCode, WriteSet};
+use ferrymq_types::{
+    Message, ObjectId, Position, QueueManagerName, ReasonCode, Sequence, WriteSet,
+};
 use tokio::sync::{mpsc, oneshot, watch};
 use tracing::{debug, error, info, warn};
 
@@ -95,6 +97,7 @@ pub(crate) fn start<L: RecordLog, R: RowStore>(
         answers: BTreeMap::new(),
         held: BTreeMap::new(),
         write_sets: Vec::new(),
+        fetches: Vec::new(),
         durable: syncer.durable(),
         flusher: None,
         syncer,
@@ -131,6 +134,8 @@ struct EngineThread<L: RecordLog, R: RowStore> {
     answers: BTreeMap<RequestId, oneshot::Sender<Result<Reply, Failure>>>,
     held: BTreeMap<Position, Vec<Held>>,
     write_sets: Vec<WriteSet>,
+    /// What is to be read once the write sets are appended.
+    fetches: Vec<(FetchId, ObjectId, Sequence)>,
     durable: Position,
     syncer: L::Sync,
     flusher: Option<Flusher>,
@@ -299,24 +304,32 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
                     fetch,
                     queue,
                     sequence,
-                } => {
-                    let reader = self.parts.store.reader();
-                    let Some(jobs) = self.internal.upgrade() else {
-                        return;
-                    };
-                    self.runtime.spawn_blocking(move || {
-                        let result = match reader.fetch(queue, sequence) {
-                            Ok(Some((row, body))) => Fetched::Message(Box::new(row), body),
-                            Ok(None) => Fetched::Damaged(format!(
-                                "message {sequence} of queue {queue} is not in the store"
-                            )),
-                            Err(error) => Fetched::Damaged(error.to_string()),
-                        };
-                        // A failure means that the engine has stopped.
-                        drop(jobs.send(Job::Input(Input::Fetched { fetch, result })));
-                    });
-                }
+                } => self.fetches.push((fetch, queue, sequence)),
             }
+        }
+    }
+
+    /// Reads what the engine asked for, behind the write sets that may have made it.
+    fn fetch(&mut self) {
+        if !self.write_sets.is_empty() {
+            return;
+        }
+        for (fetch, queue, sequence) in std::mem::take(&mut self.fetches) {
+            let Some(jobs) = self.internal.upgrade() else {
+                return;
+            };
+            let reader = self.parts.store.reader();
+            self.runtime.spawn_blocking(move || {
+                let result = match reader.fetch(queue, sequence) {
+                    Ok(Some((row, body))) => Fetched::Message(Box::new(row), body),
+                    Ok(None) => Fetched::Damaged(format!(
+                        "message {sequence} of queue {queue} is not in the store"
+                    )),
+                    Err(error) => Fetched::Damaged(error.to_string()),
+                };
+                // A failure means that the engine has stopped.
+                drop(jobs.send(Job::Input(Input::Fetched { fetch, result })));
+            });
         }
     }
 
@@ -354,6 +367,7 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
             self.check_space();
             self.begin_checkpoint()?;
         }
+        self.fetch();
         if self.flushing || self.parts.store.position() <= self.durable {
             return Ok(());
         }

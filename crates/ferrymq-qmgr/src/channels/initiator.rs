@@ -26,6 +26,8 @@ use crate::ids;
 pub(crate) enum ChannelCommandError {
     #[error("channel {0} not found")]
     NotFound(ChannelName),
+    #[error("channel {0} is ending")]
+    InUse(ChannelName),
     #[error("the queue manager refused: {}", .0.reason)]
     Engine(Failure),
 }
@@ -35,6 +37,7 @@ impl ChannelCommandError {
     pub(crate) fn reason(&self) -> ReasonCode {
         match self {
             Self::NotFound(_) => ReasonCode::new(4032),
+            Self::InUse(_) => ReasonCode::new(4031),
             Self::Engine(failure) => failure.reason,
         }
     }
@@ -249,6 +252,13 @@ impl ChannelInitiator {
     ) -> Result<(), ChannelCommandError> {
         if !self.handle.objects().channels.contains_key(name) {
             return Err(ChannelCommandError::NotFound(name.clone()));
+        }
+        let stopping = |state: &State| {
+            let sender = state.senders.get(name);
+            sender.is_some_and(|s| s.status.get().state == ChannelState::Stopping)
+        };
+        if stopping(&self.state()) {
+            return Err(ChannelCommandError::InUse(name.clone()));
         }
         self.set_stopped(name, false).await?;
         if let Some(sender) = self.state().senders.get(name) {
