@@ -30,6 +30,9 @@ const PUTS_SLOWED_ABOVE: f64 = 0.75;
 /// The longest that one put is slowed, in milliseconds: just before puts are refused.
 const PUT_DELAY_MAX_MS: f64 = 50.0;
 
+/// How long nothing comes before the guard is written (rule U12); under load the journal writes it by itself.
+const GUARD_IDLE: Duration = Duration::from_millis(500);
+
 /// How often an append, or a checkpoint, that found no room is tried again.
 const ROOM_RETRY: Duration = Duration::from_millis(200);
 
@@ -104,6 +107,7 @@ pub(crate) fn start<L: RecordLog, R: RowStore>(
         flushing: false,
         checkpoint_running: false,
         puts_allowed: true,
+        guard_behind: false,
         without_room: false,
         put_delay_ms,
         jobs: jobs_receiver,
@@ -142,6 +146,8 @@ struct EngineThread<L: RecordLog, R: RowStore> {
     flushing: bool,
     checkpoint_running: bool,
     puts_allowed: bool,
+    /// The guard does not name what is durable yet (rule U12).
+    guard_behind: bool,
     /// An append or a checkpoint found no room: both are tried again (rule U18).
     without_room: bool,
     /// Milliseconds that a put waits before it is taken.
@@ -153,6 +159,8 @@ struct EngineThread<L: RecordLog, R: RowStore> {
 enum Woken {
     Job(Job),
     Tick,
+    /// Nothing came for a while, and the guard says less than is durable.
+    Idle,
     Synced(Result<Position, StoreError>),
     Closed,
 }
@@ -197,6 +205,10 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
                     Woken::Job(Job::Stop) | Woken::Closed => return self.stop(),
                     Woken::Job(job) => self.job(job)?,
                     Woken::Tick => self.step(Input::Ticked),
+                    Woken::Idle => {
+                        self.guard_behind = false;
+                        self.syncer.sync_guard().map_err(|e| e.to_string())?;
+                    }
                     Woken::Synced(result) => {
                         self.flushing = false;
                         self.release(result.map_err(|e| e.to_string())?);
@@ -217,6 +229,7 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
             .without_room
             .then(|| tokio::time::Instant::now() + ROOM_RETRY);
         let tick = tick.into_iter().chain(retry).min();
+        let guard_behind = self.guard_behind;
         let (jobs, flusher) = (&mut self.jobs, &mut self.flusher);
         self.runtime.block_on(async {
             tokio::select! {
@@ -225,6 +238,7 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
                 job = jobs.recv() => job.map_or(Woken::Closed, Woken::Job),
                 () = tokio::time::sleep_until(tick.unwrap_or_else(tokio::time::Instant::now)),
                     if tick.is_some() => Woken::Tick,
+                () = tokio::time::sleep(GUARD_IDLE), if guard_behind => Woken::Idle,
             }
         })
     }
@@ -350,6 +364,7 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
     }
 
     fn release(&mut self, durable: Position) {
+        self.guard_behind |= durable > self.durable;
         self.durable = self.durable.max(durable);
         let later = self.held.split_off(&self.durable.next());
         for held in std::mem::replace(&mut self.held, later)
