@@ -4,14 +4,19 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use ferrymq_client::{Client, ClientFiles, ConnectOptions, RevocationPolicy};
 use ferrymq_tls::authority::{Authority, CertificatePaths, Validity, parse_subject};
 use ferrymq_types::{ChannelName, Timestamp};
+use tokio::sync::{Mutex, OwnedMutexGuard};
 
 /// How long a state may take to come, on a slow and busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Whose turn it is: each test has several nodes, and they need the machine's few cores for themselves.
+static TURN: LazyLock<Arc<Mutex<()>>> = LazyLock::new(Arc::default);
 
 /// Ports of this process, each used once.
 static NEXT_PORT: AtomicU16 = AtomicU16::new(21_000);
@@ -56,6 +61,7 @@ pub fn binary() -> PathBuf {
 pub struct Nodes {
     directory: tempfile::TempDir,
     nodes: Vec<Node>,
+    _turn: OwnedMutexGuard<()>,
 }
 
 /// One node: `QM1` is on the first, `QM2` on the second, and so on.
@@ -68,12 +74,13 @@ pub struct Node {
 }
 
 impl Nodes {
-    /// `count` nodes. `together`: as one cluster; else each is alone with its own definitions.
+    /// `count` nodes, once no other test of this process has any. `together`: as one cluster; else each is alone with its own definitions.
     ///
     /// # Panics
     /// If files cannot be written.
     #[must_use]
-    pub fn prepare(count: usize, together: bool) -> Self {
+    pub async fn prepare(count: usize, together: bool) -> Self {
+        let turn = TURN.clone().lock_owned().await;
         let directory = tempfile::tempdir().expect("a temporary directory");
         let nodes: Vec<Node> = (1..=count)
             .map(|number| Node {
@@ -83,7 +90,11 @@ impl Nodes {
                 child: None,
             })
             .collect();
-        let this = Self { directory, nodes };
+        let this = Self {
+            directory,
+            nodes,
+            _turn: turn,
+        };
         this.write_certificates();
         this.write_configuration(together);
         this

@@ -32,7 +32,7 @@ async fn fault_p2_an_abort_at_a_named_point_loses_and_repeats_nothing() {
     };
     for (node, point) in POINTS {
         println!("{point} on node {node}");
-        let mut nodes = Nodes::prepare(2, false);
+        let mut nodes = Nodes::prepare(2, false).await;
         for number in [1, 2] {
             nodes.start(number);
             nodes.wait_up(number).await;

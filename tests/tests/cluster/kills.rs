@@ -23,7 +23,7 @@ async fn inv_c1_kills_at_random_moments_lose_and_repeat_nothing() {
         "repeat with FERRYMQ_KILLS={kills} FERRYMQ_SEED={seed} cargo test -p ferrymq-tests --test cluster"
     );
     let mut random = rand::rngs::StdRng::seed_from_u64(seed);
-    let mut nodes = Nodes::prepare(2, false);
+    let mut nodes = Nodes::prepare(2, false).await;
     for node in [1, 2] {
         nodes.start(node);
         nodes.wait_up(node).await;

@@ -6,7 +6,7 @@ use ferrymq_client::{Client, wire};
 use ferrymq_tests::cluster::{Nodes, PATIENCE};
 
 async fn three() -> Nodes {
-    let mut nodes = Nodes::prepare(3, true);
+    let mut nodes = Nodes::prepare(3, true).await;
     for node in 1..=3 {
         nodes.start(node);
     }
