@@ -34,7 +34,7 @@ use crate::peers::Peers;
 use crate::propose::Committed;
 use crate::service::{self, PeerServer};
 use crate::state::{AppliedDefinitions, SnapshotDirectory, StateMachine};
-use crate::status::{ClusterStatus, status};
+use crate::status::{self, ClusterStatus};
 use crate::store::StateStore;
 use crate::types::{PeerNode, TypeConfig, with_cause};
 
@@ -124,7 +124,9 @@ impl Inner {
         });
         let response = answered
             .await
-            .map_err(|_| "no answer in time".to_owned())??;
+            .map_err(|_| "no answer in time".to_owned())
+            .flatten()
+            .inspect_err(|problem| self.peers.note(member.id, Some(problem)))?;
         self.peers.check_answer(member.id, response.metadata())?;
         Ok(response.into_inner())
     }
@@ -383,9 +385,37 @@ impl Metadata {
         self.inner.wait_applied(index, deadline).await
     }
 
-    /// How the cluster and its nodes are, as this node sees it. Asks the other nodes, for at most a second.
+    /// How the cluster and its nodes are, by what this node knows. Asks nobody.
+    #[must_use]
+    pub fn status(&self) -> ClusterStatus {
+        status::known(&self.inner, &self.inner.metrics())
+    }
+
+    /// How the cluster and its nodes are. Asks the other nodes, for at most a second.
     pub async fn members(&self) -> ClusterStatus {
-        status(&self.inner).await
+        status::asked(&self.inner).await
+    }
+
+    /// Waits until the status is as wanted. It is looked at whenever Raft's changes.
+    ///
+    /// # Errors
+    /// The status after `time`, or when Raft has ended.
+    pub async fn wait_status(
+        &self,
+        time: Duration,
+        is_wanted: impl Fn(&ClusterStatus) -> bool + Send,
+    ) -> Result<ClusterStatus, Box<ClusterStatus>> {
+        let deadline = Instant::now() + time;
+        let mut metrics = self.inner.raft.metrics();
+        loop {
+            let status = status::known(&self.inner, &metrics.borrow_watched().clone());
+            if is_wanted(&status) {
+                return Ok(status);
+            }
+            if !matches!(timeout_at(deadline, metrics.changed()).await, Ok(Ok(()))) {
+                return Err(Box::new(status));
+            }
+        }
     }
 
     /// Adds a node as a learner: it follows, but does not vote. Only on the leader. Returns once the membership is committed; the node

@@ -21,6 +21,7 @@ pub(crate) const CLUSTER: &str = "ferrymq-cluster";
 pub(crate) const NODE: &str = "ferrymq-node";
 pub(crate) const INSTANCE: &str = "ferrymq-instance";
 pub(crate) const TARGET: &str = "ferrymq-target";
+pub(crate) const TARGET_INSTANCE: &str = "ferrymq-target-instance";
 
 pub(crate) type PeerClient = RaftServiceClient<InterceptedService<Channel, Introduce>>;
 
@@ -31,6 +32,7 @@ pub(crate) struct Introduce {
     node: AsciiMetadataValue,
     instance: AsciiMetadataValue,
     target: AsciiMetadataValue,
+    target_instance: Option<AsciiMetadataValue>,
 }
 
 impl Interceptor for Introduce {
@@ -40,6 +42,9 @@ impl Interceptor for Introduce {
         metadata.insert(NODE, self.node.clone());
         metadata.insert(INSTANCE, self.instance.clone());
         metadata.insert(TARGET, self.target.clone());
+        if let Some(instance) = &self.target_instance {
+            metadata.insert(TARGET_INSTANCE, instance.clone());
+        }
         Ok(request)
     }
 }
@@ -70,8 +75,8 @@ impl Introduced {
 /// What is known of a node's state.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Contact {
-    /// When a call to it last succeeded.
-    pub(crate) answered: Option<Instant>,
+    /// Whether a call to it ever succeeded.
+    pub(crate) answered: bool,
     /// Why the last call failed; `None` after one that succeeded.
     pub(crate) problem: Option<String>,
     /// The highest entry that it confirmed to this run of this node.
@@ -164,6 +169,11 @@ impl Peers {
             node: self.identity.node.into(),
             instance: Self::header(hex::encode(self.identity.instance))?,
             target: member.id.into(),
+            target_instance: self
+                .identity
+                .known(member.id)
+                .map(|instance| Self::header(hex::encode(instance)))
+                .transpose()?,
         };
         Ok(RaftServiceClient::with_interceptor(channel, introduce)
             .max_decoding_message_size(PEER_MESSAGE_BYTES_MAX)
@@ -192,7 +202,7 @@ impl Peers {
         let contact = contacts.entry(node).or_default();
         match problem {
             None => {
-                contact.answered = Some(Instant::now());
+                contact.answered = true;
                 if contact.problem.take().is_some() {
                     tracing::info!(node, "node can be reached again");
                 }

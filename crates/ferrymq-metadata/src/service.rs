@@ -19,7 +19,8 @@ use ferrymq_proto::storage_v1 as pb;
 use crate::codec;
 use crate::config::{COMMAND_BYTES_MAX, PEER_MESSAGE_BYTES_MAX, SNAPSHOT_BYTES_MAX};
 use crate::handle::Inner;
-use crate::peers::{CLUSTER, INSTANCE, Introduced, NODE, TARGET};
+use crate::identity::IdentityProblem;
+use crate::peers::{CLUSTER, INSTANCE, Introduced, NODE, TARGET, TARGET_INSTANCE};
 use crate::propose::{NotLeading, Taken};
 use crate::types::{
     Entry, LogId, TypeConfig, Vote, entry_from_proto, log_id_from_proto, log_id_to_proto,
@@ -166,6 +167,15 @@ impl PeerService {
                 "this is node {}",
                 identity.node
             )));
+        }
+        let meant = request.metadata().get(TARGET_INSTANCE);
+        if meant.is_some_and(|m| m.as_bytes() != hex::encode(identity.instance).as_bytes()) {
+            // This directory was emptied or replaced: what its node confirmed or voted before is forgotten (invariant R4).
+            let problem = IdentityProblem::Replaced {
+                node: identity.node,
+            };
+            tracing::error!(caller = who.node, %problem, "another node knows this one differently");
+            return Err(Status::failed_precondition(problem.to_string()));
         }
         identity
             .recognise(who.node, who.instance)

@@ -1,12 +1,10 @@
 //! How a cluster and its nodes are.
 
-use std::collections::BTreeMap;
-
-use openraft::Instant as _;
-use openraft::ServerState;
+use openraft::{Instant as _, RaftMetrics, ServerState};
 
 use crate::config::Member;
 use crate::handle::Inner;
+use crate::types::TypeConfig;
 
 /// What a node does in the cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -65,79 +63,32 @@ pub struct MemberStatus {
     pub leader: bool,
     /// The last entry that it is known to have, if the node that was asked leads.
     pub matched_index: Option<u64>,
-    /// The last entry that it has applied, if it could be asked.
+    /// The last entry that it has applied, if it is this node or was asked.
     pub applied_index: Option<u64>,
-    /// Whether it answered just now.
+    /// Whether it answered when it was last asked. This node asks regularly only while it leads.
     pub reachable: bool,
     /// Why it cannot be used, if so.
     pub problem: Option<String>,
 }
 
-pub(crate) async fn status(inner: &Inner) -> ClusterStatus {
-    let metrics = inner.metrics();
+/// How the cluster is by what this node knows without asking.
+pub(crate) fn known(inner: &Inner, metrics: &RaftMetrics<TypeConfig>) -> ClusterStatus {
     let own = inner.config.node;
     let membership = &metrics.membership_config;
     let voters: Vec<u64> = membership.voter_ids().collect();
-    let mut members: BTreeMap<u64, Member> = membership
+    let mut members: Vec<Member> = membership
         .nodes()
-        .map(|(id, node)| {
-            let member = Member {
-                id: *id,
-                name: node.name.clone(),
-                address: node.address.clone(),
-            };
-            (*id, member)
+        .map(|(id, node)| Member {
+            id: *id,
+            name: node.name.clone(),
+            address: node.address.clone(),
         })
         .collect();
     if members.is_empty() {
-        members = inner
-            .config
-            .members
-            .iter()
-            .map(|m| (m.id, m.clone()))
-            .collect();
+        members.clone_from(&inner.config.members);
     }
-    let others = members.values().filter(|m| m.id != own).cloned().collect();
-    let answers: BTreeMap<u64, _> = inner
-        .probe_all(others)
-        .await
-        .into_iter()
-        .map(|(member, answer)| (member.id, answer))
-        .collect();
-    let leads = metrics.current_leader == Some(own);
-    let replication = metrics.replication.as_ref();
-    let members = members
-        .into_values()
-        .map(|member| {
-            let id = member.id;
-            let answer = answers.get(&id);
-            let matched_index = if id == own {
-                metrics.last_log_index
-            } else {
-                let matched = replication.and_then(|r| r.get(&id));
-                matched.and_then(|m| m.as_ref()).map(|m| m.index)
-            };
-            MemberStatus {
-                voter: voters.contains(&id),
-                leader: metrics.current_leader == Some(id),
-                matched_index,
-                applied_index: if id == own {
-                    metrics.last_applied.map(|a| a.index)
-                } else {
-                    answer
-                        .and_then(|a| a.as_ref().ok()?.applied.as_ref())
-                        .map(|a| a.index)
-                },
-                reachable: id == own || answer.is_some_and(Result::is_ok),
-                problem: answer
-                    .and_then(|a| a.as_ref().err().cloned())
-                    .or_else(|| inner.peers.contact(id).problem),
-                member,
-            }
-        })
-        .collect();
     let patience = inner.config.election_timeout.saturating_mul(2);
-    let has_quorum = if leads {
+    let has_quorum = if metrics.current_leader == Some(own) {
         let acknowledged = metrics.last_quorum_acked.as_ref();
         acknowledged.is_some_and(|at| at.elapsed() <= patience)
     } else {
@@ -161,7 +112,70 @@ pub(crate) async fn status(inner: &Inner) -> ClusterStatus {
         applied_index: metrics.last_applied.map(|a| a.index),
         snapshot_index: metrics.snapshot.map(|s| s.index),
         purged_index: metrics.purged.map(|p| p.index),
-        members,
-        stopped: metrics.running_state.err().map(|e| e.to_string()),
+        members: members
+            .into_iter()
+            .map(|member| {
+                let voter = voters.contains(&member.id);
+                member_status(inner, metrics, member, voter)
+            })
+            .collect(),
+        stopped: metrics
+            .running_state
+            .as_ref()
+            .err()
+            .map(ToString::to_string),
     }
+}
+
+fn member_status(
+    inner: &Inner,
+    metrics: &RaftMetrics<TypeConfig>,
+    member: Member,
+    voter: bool,
+) -> MemberStatus {
+    let id = member.id;
+    let is_this_node = id == inner.config.node;
+    let replicated = metrics.replication.as_ref().and_then(|r| r.get(&id));
+    let contact = inner.peers.contact(id);
+    MemberStatus {
+        voter,
+        leader: metrics.current_leader == Some(id),
+        matched_index: if is_this_node {
+            metrics.last_log_index
+        } else {
+            replicated.and_then(|m| m.as_ref()).map(|m| m.index)
+        },
+        applied_index: metrics
+            .last_applied
+            .filter(|_| is_this_node)
+            .map(|applied| applied.index),
+        reachable: is_this_node || (contact.answered && contact.problem.is_none()),
+        problem: contact.problem,
+        member,
+    }
+}
+
+/// How the cluster is, by asking every other node.
+pub(crate) async fn asked(inner: &Inner) -> ClusterStatus {
+    let before = known(inner, &inner.metrics());
+    let own = before.node;
+    let others = before.members.into_iter().map(|m| m.member);
+    let answers = inner
+        .probe_all(others.filter(|m| m.id != own).collect())
+        .await;
+    let mut status = known(inner, &inner.metrics());
+    for (member, answer) in answers {
+        let Some(found) = status.members.iter_mut().find(|m| m.member.id == member.id) else {
+            continue;
+        };
+        found.reachable = answer.is_ok();
+        match answer {
+            Ok(answer) => {
+                found.applied_index = answer.applied.map(|a| a.index);
+                found.problem = None;
+            }
+            Err(problem) => found.problem = Some(problem),
+        }
+    }
+    status
 }

@@ -58,6 +58,7 @@ async fn a_node_that_is_alone_defines_restarts_and_still_has_it() {
     assert!(defined.index > created.index);
     let before = metadata.definitions();
     assert_eq!(metadata.current().await.unwrap(), before);
+    let mut term = metadata.status().term;
     metadata.shutdown().await;
 
     for seed in 0..3 {
@@ -69,6 +70,9 @@ async fn a_node_that_is_alone_defines_restarts_and_still_has_it() {
         let status = metadata.members().await;
         assert_eq!((status.role, status.leader), (Role::Leader, Some(1)));
         assert!(status.has_quorum);
+        // It has been elected anew (invariant R5).
+        assert!(status.term > term);
+        term = status.term;
         metadata.shutdown().await;
     }
 }
