@@ -62,6 +62,10 @@ impl Cluster {
                 == 3;
             (all && members["quorum"] == true).then_some(())
         })?;
+        // A queue manager is defined before it runs: each of them has to answer.
+        for number in 1..=3 {
+            cluster.wait_node(number)?;
+        }
         cluster.show(&["--context", "admin1", "cluster", "members"])?;
         Ok(cluster)
     }
