@@ -1,6 +1,7 @@
 //! The handle of a node's metadata.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::future::Future;
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use futures::{StreamExt as _, stream};
 use openraft::async_runtime::watch::WatchReceiver as _;
 use openraft::errors::{ClientWriteError, InitializeError as RaftInitializeError, RaftError};
 use openraft::{ChangeMembers, Config, Raft, RaftMetrics, SnapshotPolicy};
-use tokio::sync::{Mutex, Semaphore, watch};
+use tokio::sync::{Mutex, Semaphore, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -44,6 +45,8 @@ const SNAPSHOTS_RECEIVED_MAX: usize = 1;
 const SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(300);
 /// How long another node may take to say how it is.
 pub(crate) const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long the tasks of Raft may take to let go of the row store after its stop.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Nodes that are asked at once.
 const PROBED_AT_ONCE: usize = 32;
 
@@ -65,6 +68,7 @@ pub(crate) struct Inner {
     pub(crate) stopping: CancellationToken,
     applied: watch::Receiver<AppliedDefinitions>,
     log: Mutex<LogThread>,
+    closed: Mutex<Option<oneshot::Receiver<Infallible>>>,
     crowding: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -197,7 +201,8 @@ impl Metadata {
         let opened = tokio::task::spawn_blocking(move || Opened::open(&opening, log, state)).await;
         let opened = opened.map_err(|e| OpenError::Raft(e.to_string()))??;
         let peers = Arc::new(Peers::new(opened.identity, network));
-        let storage = opened.storage;
+        let mut storage = opened.storage;
+        let closed = storage.machine.closed();
         let applied = storage.machine.watch();
         let crowding = storage.thread.crowding();
         let mut thread = storage.thread;
@@ -227,6 +232,7 @@ impl Metadata {
                 stopping: CancellationToken::new(),
                 applied,
                 log: Mutex::new(thread),
+                closed: Mutex::new(closed),
                 crowding: Mutex::new(None),
             }),
         };
@@ -477,11 +483,16 @@ impl Metadata {
         }
     }
 
-    /// Hands leadership to another voter. Only on the leader; returns before it has happened.
+    /// Hands leadership to another voter. Only on the leader; returns before it has happened, and it may not happen: if the other node lags
+    /// or cannot be reached, this one is soon elected again.
     ///
     /// # Errors
-    /// [`MembershipError::Refused`] if Raft has stopped.
+    /// [`MembershipError::NotLeader`]; [`MembershipError::Refused`] if Raft has stopped.
     pub async fn transfer_leader(&self, to: u64) -> Result<(), MembershipError> {
+        let leader = self.inner.metrics().current_leader;
+        if leader != Some(self.inner.config.node) {
+            return Err(MembershipError::NotLeader(leader));
+        }
         let asked = self.inner.raft.trigger().transfer_leader(to).await;
         asked.map_err(|e| MembershipError::Refused(e.to_string()))
     }
@@ -518,6 +529,11 @@ impl Metadata {
         self.inner.log.lock().await.stop().await;
         if let Some(task) = self.inner.crowding.lock().await.take() {
             task.abort();
+        }
+        if let Some(closed) = self.inner.closed.lock().await.take()
+            && timeout(CLOSE_TIMEOUT, closed).await.is_err()
+        {
+            tracing::error!("the rows of definitions are still in use after the stop of Raft");
         }
     }
 }

@@ -81,6 +81,8 @@ pub(crate) struct Contact {
     pub(crate) problem: Option<String>,
     /// The highest entry that it confirmed to this run of this node.
     matched: Option<LogId>,
+    /// It lacks what it had confirmed; the problem says so until it has it again.
+    lost: bool,
 }
 
 /// A connection to a node: open, or being opened by a task of its own, so that callers with little time do not start it again and again.
@@ -203,7 +205,7 @@ impl Peers {
         match problem {
             None => {
                 contact.answered = true;
-                if contact.problem.take().is_some() {
+                if !contact.lost && contact.problem.take().is_some() {
                     tracing::info!(node, "node can be reached again");
                 }
             }
@@ -220,17 +222,20 @@ impl Peers {
     pub(crate) fn note_matched(&self, node: u64, matched: Option<LogId>) {
         let mut contacts = lock(&self.contacts);
         let contact = contacts.entry(node).or_default();
+        contact.lost &= matched < contact.matched;
         contact.matched = contact.matched.max(matched);
     }
 
     /// Whether a node says that it lacks an entry which it confirmed before: it has lost what it had stored, or was started on an older
     /// copy of its data.
     pub(crate) fn has_lost(&self, node: u64, missing: &LogId) -> bool {
-        let contacts = lock(&self.contacts);
-        contacts
-            .get(&node)
-            .and_then(|contact| contact.matched)
-            .is_some_and(|matched| matched >= *missing)
+        let mut contacts = lock(&self.contacts);
+        let Some(contact) = contacts.get_mut(&node) else {
+            return false;
+        };
+        let lost = contact.matched.is_some_and(|matched| matched >= *missing);
+        contact.lost |= lost;
+        lost
     }
 
     pub(crate) fn contact(&self, node: u64) -> Contact {

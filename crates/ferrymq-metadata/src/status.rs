@@ -172,7 +172,7 @@ pub(crate) async fn asked(inner: &Inner) -> ClusterStatus {
         match answer {
             Ok(answer) => {
                 found.applied_index = answer.applied.map(|a| a.index);
-                found.problem = None;
+                found.problem = inner.peers.contact(member.id).problem;
             }
             Err(problem) => found.problem = Some(problem),
         }

@@ -6,6 +6,7 @@
 mod rows;
 mod snapshot;
 
+use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use openraft::storage::{
 };
 use openraft::type_config::alias::{SnapshotMetaOf, SnapshotOf};
 use openraft::{EntryPayload, OptionalSend};
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::task::spawn_blocking;
 
 use ferrymq_objects::Definitions;
@@ -38,10 +39,19 @@ pub struct AppliedDefinitions {
     pub definitions: Arc<Definitions>,
 }
 
+/// The row store, and who waits for its end: Raft ends some of its tasks after it said that it has stopped.
+#[derive(Debug)]
+struct Held {
+    // Dropped in this order.
+    store: Arc<dyn StateStore>,
+    _closed: oneshot::Sender<Infallible>,
+}
+
 /// The state machine.
 #[derive(Debug)]
 pub(crate) struct StateMachine {
-    store: Arc<dyn StateStore>,
+    held: Arc<Held>,
+    closed: Option<oneshot::Receiver<Infallible>>,
     snapshots: Arc<SnapshotDirectory>,
     contents: Arc<Applicable>,
     shown: watch::Sender<AppliedDefinitions>,
@@ -71,8 +81,13 @@ impl StateMachine {
         store.scan(&mut |key, value| loader.take(key, value))?;
         let contents = loader.finish()?.unwrap_or_default();
         let (shown, _) = watch::channel(AppliedDefinitions::default());
+        let (close, closed) = oneshot::channel();
         let machine = Self {
-            store,
+            held: Arc::new(Held {
+                store,
+                _closed: close,
+            }),
+            closed: Some(closed),
             snapshots,
             contents: Arc::new(contents),
             shown,
@@ -84,6 +99,11 @@ impl StateMachine {
     /// Whether nothing was ever applied.
     pub(crate) fn is_pristine(&self) -> bool {
         self.contents.applied.is_none()
+    }
+
+    /// Ends, with an error, when the row store is let go. To be taken once.
+    pub(crate) fn closed(&mut self) -> Option<oneshot::Receiver<Infallible>> {
+        self.closed.take()
     }
 
     /// Follows what is applied.
@@ -100,9 +120,9 @@ impl StateMachine {
     }
 
     async fn write(&self, batch: StateBatch) -> io::Result<()> {
-        let store = Arc::clone(&self.store);
+        let held = Arc::clone(&self.held);
         crash_point("raft.before_apply");
-        blocking(move || store.write(batch).map_err(|e| store_error(&e))).await?;
+        blocking(move || held.store.write(batch).map_err(|e| store_error(&e))).await?;
         crash_point("raft.after_apply");
         Ok(())
     }
@@ -178,12 +198,13 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
     ) -> Result<(), io::Error> {
         crash_point("raft.before_install");
         let snapshots = Arc::clone(&self.snapshots);
-        let store = Arc::clone(&self.store);
+        let held = Arc::clone(&self.held);
         let (last, membership) = (meta.last_log_id, meta.last_membership.clone());
         // The file first: if the rows are not written any more, the next start installs it from there (invariant R6).
         let contents = blocking(move || {
             let contents = snapshots.install(snapshot, last, &membership)?;
             crash_point("raft.during_install");
+            let store = &held.store;
             let mut batch = StateBatch::default();
             store
                 .scan(&mut |key, _| {
