@@ -15,8 +15,8 @@ use ferrymq_authority::PeerPattern;
 use ferrymq_journal::{Journal, JournalOptions, OsDisk};
 use ferrymq_metadata::conformance::{Empty, raft_storage};
 use ferrymq_metadata::{
-    Committed, Connecting, InitializeError, Member, MembershipError, Metadata, MetadataConfig,
-    PeerNetwork, ProposeError, Role, StateBatch, StateStore, VisitRow,
+    Committed, Connecting, InitializeError, Member, Metadata, MetadataConfig, PeerNetwork,
+    ProposeError, Role, StateBatch, StateStore, VisitRow,
 };
 use ferrymq_objects::{Action, AttributeValue, Command, Definitions, ObjectKind};
 use ferrymq_store::StoreError;
@@ -333,27 +333,6 @@ impl Cluster {
             self.node(*id).wait_status(LONG, among).await.unwrap();
         }
         self.has_leader(ids[0]).await
-    }
-
-    /// Hands leadership to a node, again if it does not take it: a node that is slow is passed over.
-    async fn lead_by(&self, id: u64) {
-        let led = async {
-            loop {
-                let leader = self.has_leader(id).await;
-                if leader != id {
-                    match self.node(leader).transfer_leader(id).await {
-                        Ok(()) | Err(MembershipError::NotLeader(_)) => {}
-                        Err(other) => panic!("{other}"),
-                    }
-                }
-                let leads = |s: &ferrymq_metadata::ClusterStatus| s.role == Role::Leader;
-                let patience = Duration::from_secs(3);
-                if self.node(id).wait_status(patience, leads).await.is_ok() {
-                    return;
-                }
-            }
-        };
-        tokio::time::timeout(LONG, led).await.unwrap();
     }
 
     /// Cuts or heals every wire of a node.
@@ -698,77 +677,6 @@ async fn inv_r4_an_emptied_data_directory_under_an_old_id_is_refused() {
     cluster.end().await;
 }
 
-fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let target = to.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
-            copy(&entry.path(), &target);
-        } else {
-            std::fs::copy(entry.path(), target).unwrap();
-        }
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn inv_r4_a_node_on_an_older_copy_of_its_data_is_not_counted() {
-    let mut cluster = Cluster::start(3, impatient).await;
-    let done = cluster.node(1).propose(&create()).await.unwrap();
-    cluster.agreed(done.index).await;
-    let leader = cluster.has_leader(1).await;
-    let old = (1..=3).find(|id| *id != leader).unwrap();
-    let directory = cluster.directory(old);
-    let kept = cluster.site.directory.path().join("kept");
-    cluster.stop(old).await;
-    copy(&directory, &kept);
-
-    cluster.restart(old).await;
-    let later = taken(cluster.node(leader), &define(1)).await;
-    let confirmed = |s: &ferrymq_metadata::ClusterStatus| {
-        let member = s.members.iter().find(|m| m.member.id == old).unwrap();
-        member.matched_index >= Some(later.index)
-    };
-    cluster
-        .node(leader)
-        .wait_status(LONG, confirmed)
-        .await
-        .unwrap();
-    cluster.stop(old).await;
-    let newest = cluster.site.directory.path().join("newest");
-    std::fs::rename(&directory, &newest).unwrap();
-    std::fs::rename(&kept, &directory).unwrap();
-    cluster.restart(old).await;
-    let noticed = |s: &ferrymq_metadata::ClusterStatus| {
-        let member = s.members.iter().find(|m| m.member.id == old).unwrap();
-        member
-            .problem
-            .as_ref()
-            .is_some_and(|p| p.contains("older copy"))
-    };
-    cluster
-        .node(leader)
-        .wait_status(LONG, noticed)
-        .await
-        .unwrap();
-    assert!(noticed(&cluster.node(leader).members().await));
-    assert!(!has(&cluster.node(old).definitions(), 1));
-
-    // With its own data it is welcome again.
-    cluster.stop(old).await;
-    std::fs::remove_dir_all(&directory).unwrap();
-    std::fs::rename(&newest, &directory).unwrap();
-    cluster.restart(old).await;
-    let last = taken(cluster.node(leader), &define(2)).await;
-    assert!(has(&*cluster.agreed(last.index).await, 1));
-    cluster
-        .node(leader)
-        .wait_status(LONG, |s| !noticed(s))
-        .await
-        .unwrap();
-    cluster.end().await;
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_of_another_cluster_or_with_anothers_certificate_is_refused() {
     let Cold {
@@ -835,7 +743,10 @@ async fn a_node_joins_as_a_learner_becomes_a_voter_and_takes_over() {
     cluster.node(1).propose(&create()).await.unwrap();
     let follower = cluster.node(3 - leader);
     let refused = follower.add_learner(&third).await.unwrap_err();
-    assert_eq!(refused, MembershipError::NotLeader(Some(leader)));
+    assert_eq!(
+        refused,
+        ferrymq_metadata::MembershipError::NotLeader(Some(leader))
+    );
 
     cluster.node(leader).add_learner(&third).await.unwrap();
     let done = cluster.node(2).propose(&define(1)).await.unwrap();
@@ -849,20 +760,14 @@ async fn a_node_joins_as_a_learner_becomes_a_voter_and_takes_over() {
     // A node that only follows may be asked too.
     cluster.node(3).propose(&define(2)).await.unwrap();
 
-    let promoted = async {
-        loop {
-            let leader = cluster.has_leader(1).await;
-            match cluster.node(leader).set_voters([1, 2, 3]).await {
-                Ok(()) => return,
-                // Another leader meanwhile: it is asked next.
-                Err(MembershipError::NotLeader(_) | MembershipError::InDoubt(_)) => {}
-                Err(other) => panic!("{other}"),
-            }
-        }
-    };
-    tokio::time::timeout(LONG, promoted).await.unwrap();
-    cluster.lead_by(3).await;
-    cluster.stop(1).await;
+    cluster.node(leader).set_voters([1, 2, 3]).await.unwrap();
+    cluster.node(leader).transfer_leader(3).await.unwrap();
+    cluster
+        .node(3)
+        .wait_status(LONG, |s| s.role == Role::Leader)
+        .await
+        .unwrap();
+    cluster.stop(leader).await;
     let done = cluster.node(3).propose(&define(3)).await.unwrap();
     assert!(has(&*cluster.agreed(done.index).await, 3));
     cluster.end().await;
