@@ -74,31 +74,29 @@ fn parse(command: &str, arguments: &[String]) -> Result<Options, String> {
 }
 
 fn execute(command: &str, options: &Options) -> Result<ExitCode, Outcome> {
+    // First, since what it installs decides how everything is built.
+    if matches!(command, "setup" | "demo" | "test" | "ci" | "sim") {
+        setup::ensure()?;
+    }
     let workspace = Workspace::find();
     match command {
-        "setup" => setup::ensure()?,
+        "setup" => {}
         "demo" => {
-            setup::ensure()?;
             let binary = suites::build_binary(&workspace)?;
             return Ok(demo::run(&binary, options.keep));
         }
         "test" => {
-            setup::ensure()?;
             tidy::check(&workspace)?;
             suites::test(&workspace)?;
         }
         "ci" => {
-            setup::ensure()?;
             suites::static_checks(&workspace)?;
             tidy::check(&workspace)?;
             suites::test(&workspace)?;
         }
         "tidy" => tidy::check(&workspace)?,
         "fix" => suites::fix(&workspace)?,
-        "sim" => {
-            setup::ensure()?;
-            suites::simulate(&workspace, options.seeds, options.first, options.release)?;
-        }
+        "sim" => suites::simulate(&workspace, options.seeds, options.first, options.release)?,
         "docs" => suites::docs(&workspace)?,
         _ => return Err(Outcome::Usage(format!("there is no command {command}"))),
     }
