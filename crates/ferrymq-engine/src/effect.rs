@@ -214,6 +214,8 @@ pub enum Reply {
     Put(PutDone),
     /// A message was got.
     Got(Got),
+    /// Messages were got: one or more.
+    GotMany(Vec<Got>),
     /// A message was looked at.
     Browsed(Browsed),
     /// How a unit of work ended; `None` is unknown, or still open.

@@ -221,6 +221,11 @@ impl Engine {
             Request::Begin { id } => self.begin(connection, id),
             Request::Commit { id } => self.commit(step, connection, id),
             Request::BackOut { id } => self.back_out(step, connection, id),
+            Request::Settle {
+                of,
+                messages,
+                settlement,
+            } => self.settle(step, connection, of, &messages, settlement),
             Request::GetUnitOfWork { id } => Ok(self.get_unit_of_work(id)),
             Request::QueueStatistics => Ok(self.queue_statistics()),
             Request::Clear { queue, who } => self.clear(step, &queue, &who),

@@ -28,6 +28,10 @@ pub(crate) struct PendingGet {
     pub(crate) fetch: Option<(FetchId, Sequence)>,
     /// Messages whose ids only looked like the wanted ones.
     rejected: Vec<Sequence>,
+    /// What a get of many has taken, and the position that it depends on.
+    taken: Vec<Got>,
+    taken_bytes: u64,
+    after: Position,
 }
 
 /// A message in hand: what was found, not yet taken.
@@ -84,6 +88,9 @@ impl Engine {
             waiting: None,
             fetch: None,
             rejected: Vec::new(),
+            taken: Vec::new(),
+            taken_bytes: 0,
+            after: Position::ZERO,
         };
         self.run_get(step, id, pending);
     }
@@ -107,6 +114,9 @@ impl Engine {
                 continue;
             }
             let Some(message) = entry.memory.clone() else {
+                if !p.taken.is_empty() {
+                    return Self::reply_many(step, id, p);
+                }
                 self.hide(p.queue, sequence, State::Fetching);
                 let fetch = self.fetch(step, id, p.queue, sequence);
                 p.fetch = Some((fetch, sequence));
@@ -131,6 +141,9 @@ impl Engine {
         mut p: PendingGet,
         last_change: Position,
     ) {
+        if !p.taken.is_empty() {
+            return Self::reply_many(step, id, p);
+        }
         let Some(until) = p.get.wait_until.filter(|until| *until > step.now) else {
             return step.fail(id, last_change, ReasonCode::NO_MSG_AVAILABLE);
         };
@@ -217,11 +230,34 @@ impl Engine {
         if let Some(failure) = refused {
             let position = self.entry(queue, sequence)?.position;
             self.unlock(queue, sequence);
-            step.reply(id, position, Err(failure));
+            if p.taken.is_empty() {
+                step.reply(id, position, Err(failure));
+            } else {
+                Self::reply_many(step, id, p);
+            }
             return None;
         }
-        self.deliver(step, id, &p, found);
-        None
+        let Some(many) = p.get.many else {
+            match self.deliver(step, &p, found) {
+                Some((after, got)) => step.reply(id, after, Ok(Reply::Got(got))),
+                None => step.fail(id, Position::ZERO, ReasonCode::UNEXPECTED_ERROR),
+            }
+            return None;
+        };
+        let (after, got) = self.deliver(step, &p, found)?;
+        p.after = p.after.max(after);
+        p.taken_bytes = p.taken_bytes.saturating_add(u64::from(length));
+        p.taken.push(got);
+        if p.taken.len() as u64 >= u64::from(many.messages_max) || p.taken_bytes >= many.bytes_max {
+            Self::reply_many(step, id, p);
+            return None;
+        }
+        Some(p)
+    }
+
+    /// Answers a get of many with what it has.
+    fn reply_many(step: &mut Step<'_>, id: RequestId, p: PendingGet) {
+        step.reply(id, p.after, Ok(Reply::GotMany(p.taken)));
     }
 
     /// Gives a message back that was locked while it was read.
@@ -234,12 +270,15 @@ impl Engine {
         }
     }
 
-    /// Removes the message, or locks it under syncpoint, and answers.
-    fn deliver(&mut self, step: &mut Step<'_>, id: RequestId, p: &PendingGet, found: Found) {
+    /// Removes the message, or locks it under syncpoint.
+    fn deliver(
+        &mut self,
+        step: &mut Step<'_>,
+        p: &PendingGet,
+        found: Found,
+    ) -> Option<(Position, Got)> {
         let (queue, sequence) = (p.queue, found.sequence);
-        let Some(entry) = self.entry(queue, sequence) else {
-            return step.fail(id, Position::ZERO, ReasonCode::UNEXPECTED_ERROR);
-        };
+        let entry = self.entry(queue, sequence)?;
         let backout_count = entry.backout_count;
         let mut after = entry.position;
         match p.get.syncpoint {
@@ -277,7 +316,7 @@ impl Engine {
             backout_count,
             sequence,
         };
-        step.reply(id, after, Ok(Reply::Got(got)));
+        Some((after, got))
     }
 
     /// Journals that a persistent message is shown under syncpoint: at once on a queue with a threshold, where the answer

@@ -28,6 +28,7 @@ mod put;
 mod queue;
 mod recovery;
 mod request;
+mod settle;
 #[cfg(test)]
 mod tests;
 mod unit_of_work;
@@ -41,5 +42,6 @@ pub use engine::Engine;
 pub use limits::{Limits, OUTCOME_KEPT};
 pub use recovery::EngineBuilder;
 pub use request::{
-    Browse, ConnectionId, Context, FetchId, Fetched, Get, Input, MatchIds, Put, Request, RequestId,
+    Browse, ConnectionId, Context, FetchId, Fetched, Get, Input, Many, MatchIds, Put, Request,
+    RequestId, Settlement,
 };

@@ -130,6 +130,29 @@ pub struct Get {
     pub length_max: Option<u32>,
     /// The unit of work that locks it.
     pub syncpoint: Option<UnitOfWorkId>,
+    /// More than one message: the first is waited for, the others are taken if they are there. The reply is
+    /// [`crate::Reply::GotMany`].
+    pub many: Option<Many>,
+}
+
+/// How many messages a get takes at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Many {
+    /// Most messages.
+    pub messages_max: u32,
+    /// Stop after the message that crosses this many bytes of data.
+    pub bytes_max: u64,
+}
+
+/// What becomes of messages that a unit of work has locked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Settlement {
+    /// They leave their queue. With an id, the outcome can be asked for.
+    Commit(Option<UnitOfWorkId>),
+    /// They return to their places with a backout count one higher. With an id, the outcome can be asked for.
+    BackOut(Option<UnitOfWorkId>),
+    /// They belong to this open unit of work from now on.
+    Join(UnitOfWorkId),
 }
 
 /// A step of a browse.
@@ -167,6 +190,16 @@ pub enum Request {
     BackOut {
         /// The unit of work.
         id: UnitOfWorkId,
+    },
+    /// Settle some of the messages that an open unit of work has locked: all of those named, or none if one is not among them
+    /// (2034). Reply: [`crate::Reply::Done`].
+    Settle {
+        /// The unit of work that has them locked.
+        of: UnitOfWorkId,
+        /// The messages, by [`crate::Got::sequence`].
+        messages: Vec<Sequence>,
+        /// What becomes of them.
+        settlement: Settlement,
     },
     /// How a unit of work ended. Reply: [`crate::Reply::UnitOfWork`].
     GetUnitOfWork {

@@ -1,5 +1,7 @@
 //! Units of work: in memory until they are committed, then one write set.
 
+use std::collections::BTreeMap;
+
 use ferrymq_types::{
     Change, MessageRow, ObjectId, Position, ReasonCode, Sequence, UnitOfWorkId, UnitOfWorkOutcome,
     UnitOfWorkRow,
@@ -16,7 +18,8 @@ use crate::{ConnectionId, Engine, Failure, Reply};
 pub(crate) struct UnitOfWork {
     connection: ConnectionId,
     puts: Vec<(ObjectId, Sequence)>,
-    gets: Vec<LockedMessage>,
+    /// By sequence, which is unique for the queue manager.
+    pub(crate) gets: BTreeMap<Sequence, LockedMessage>,
     /// What a receiving channel discarded in it.
     notes: Vec<Note>,
     /// Bytes that it holds in memory.
@@ -26,11 +29,10 @@ pub(crate) struct UnitOfWork {
 }
 
 #[derive(Debug)]
-struct LockedMessage {
-    queue: ObjectId,
-    sequence: Sequence,
+pub(crate) struct LockedMessage {
+    pub(crate) queue: ObjectId,
     /// For the move to a backout queue, if its queue has a threshold.
-    row: Option<Box<MessageRow>>,
+    pub(crate) row: Option<Box<MessageRow>>,
 }
 
 impl UnitOfWork {
@@ -39,12 +41,47 @@ impl UnitOfWork {
         self.notes.push(note);
         self.write_bytes = self.write_bytes.saturating_add(crate::messages::ROW_BYTES);
     }
+
+    /// Takes the locked messages out; none of them if one is not there.
+    pub(crate) fn take_gets(
+        &mut self,
+        messages: &[Sequence],
+    ) -> Option<Vec<(Sequence, LockedMessage)>> {
+        let mut taken = Vec::with_capacity(messages.len());
+        for sequence in messages {
+            match self.gets.remove(sequence) {
+                Some(locked) => taken.push((*sequence, locked)),
+                None => {
+                    self.gets.extend(taken);
+                    return None;
+                }
+            }
+        }
+        self.write_bytes = self.write_bytes.saturating_sub(bytes_of_gets(taken.len()));
+        Some(taken)
+    }
+
+    fn messages(&self) -> usize {
+        self.puts
+            .len()
+            .saturating_add(self.gets.len())
+            .saturating_add(self.notes.len())
+    }
+}
+
+/// What locked messages add to a write set: the deletion of row and body.
+fn bytes_of_gets(gets: usize) -> u64 {
+    crate::messages::DELETE_BYTES
+        .saturating_mul(2)
+        .saturating_mul(gets as u64)
 }
 
 /// What a commit adds to the write set.
 pub(crate) enum CommitRecord {
     /// The outcome, for whoever asks.
     Outcome,
+    /// Nothing: nobody knows an id to ask by.
+    Nothing,
     /// The state of a receiving channel (rule U5).
     Channel(Change),
 }
@@ -62,7 +99,7 @@ impl Engine {
             UnitOfWork {
                 connection,
                 puts: Vec::new(),
-                gets: Vec::new(),
+                gets: BTreeMap::new(),
                 notes: Vec::new(),
                 bytes: 0,
                 write_bytes: 0,
@@ -100,11 +137,7 @@ impl Engine {
         let Some(unit) = self.units.get(&id) else {
             return Err(Failure::of(ReasonCode::UOW_NOT_AVAILABLE, &id));
         };
-        let messages = unit
-            .puts
-            .len()
-            .saturating_add(unit.gets.len())
-            .saturating_add(unit.notes.len()) as u64;
+        let messages = unit.messages() as u64;
         if messages >= u64::from(self.qmgr.attributes.max_uncommitted_messages)
             || self.unit_of_work_bytes.saturating_add(bytes) > self.limits.unit_of_work_bytes_max
             || unit.write_bytes.saturating_add(write_bytes) > self.limits.write_set_bytes_max
@@ -138,14 +171,8 @@ impl Engine {
         row: Option<Box<MessageRow>>,
     ) {
         if let Some(unit) = self.units.get_mut(&id) {
-            unit.gets.push(LockedMessage {
-                queue,
-                sequence,
-                row,
-            });
-            unit.write_bytes = unit
-                .write_bytes
-                .saturating_add(crate::messages::DELETE_BYTES.saturating_mul(2));
+            unit.gets.insert(sequence, LockedMessage { queue, row });
+            unit.write_bytes = unit.write_bytes.saturating_add(bytes_of_gets(1));
         }
     }
 
@@ -200,9 +227,9 @@ impl Engine {
                 self.changes_of_put(queue, sequence, row, body, &mut changes);
             }
         }
-        for locked in &unit.gets {
-            if let Some(entry) = self.entry(locked.queue, locked.sequence) {
-                Self::changes_of_removal(locked.queue, locked.sequence, entry, &mut changes);
+        for (sequence, locked) in &unit.gets {
+            if let Some(entry) = self.entry(locked.queue, *sequence) {
+                Self::changes_of_removal(locked.queue, *sequence, entry, &mut changes);
             }
         }
         let entries = self.account_entries(step.now, unit.notes, &mut changes);
@@ -213,6 +240,7 @@ impl Engine {
                 time: step.now,
                 message_id: None,
             }),
+            CommitRecord::Nothing => None,
             CommitRecord::Channel(change) => {
                 changes.push(change);
                 None
@@ -223,9 +251,9 @@ impl Engine {
         }
         let position = self.write_any(step, changes);
         let mut after = position;
-        for locked in &unit.gets {
+        for (sequence, locked) in &unit.gets {
             // A commit that writes nothing still says that these messages were there (rule U7).
-            if let Some(entry) = self.remove(locked.queue, locked.sequence) {
+            if let Some(entry) = self.remove(locked.queue, *sequence) {
                 after = after.max(entry.position);
             }
             if let Some(q) = self.queue(locked.queue) {
@@ -264,9 +292,45 @@ impl Engine {
         Ok((position, Reply::Done))
     }
 
+    /// Whether a unit of work can have so many locked messages more: as [`Engine::check_unit_room`].
+    pub(crate) fn check_unit_gets(&self, id: UnitOfWorkId, gets: usize) -> Result<(), Failure> {
+        let Some(unit) = self.units.get(&id) else {
+            return Err(Failure::of(ReasonCode::UOW_NOT_AVAILABLE, &id));
+        };
+        let messages = unit.messages().saturating_add(gets) as u64;
+        if messages > u64::from(self.qmgr.attributes.max_uncommitted_messages)
+            || unit.write_bytes.saturating_add(bytes_of_gets(gets))
+                > self.limits.write_set_bytes_max
+        {
+            return Err(Failure::of(ReasonCode::SYNCPOINT_LIMIT_REACHED, &id));
+        }
+        Ok(())
+    }
+
+    /// An open unit of work.
+    pub(crate) fn unit(&mut self, id: UnitOfWorkId) -> Option<&mut UnitOfWork> {
+        self.units.get_mut(&id)
+    }
+
     /// Backs out: its puts are gone, its gets are back in their places with one backout more, and those whose count reached
     /// the threshold are moved, in one write set (invariants B1, B2, O3).
     pub(crate) fn back_out_unit(&mut self, step: &mut Step<'_>, id: UnitOfWorkId) -> Position {
+        let after = self.back_out_quietly(step, id);
+        self.remember_outcome(
+            UnitOfWorkRow {
+                id,
+                outcome: UnitOfWorkOutcome::BackedOut,
+                time: step.now,
+                message_id: None,
+            },
+            after,
+            false,
+        );
+        after
+    }
+
+    /// As [`Engine::back_out_unit`], for one whose outcome nobody can ask for.
+    pub(crate) fn back_out_quietly(&mut self, step: &mut Step<'_>, id: UnitOfWorkId) -> Position {
         let Some(unit) = self.close_unit(id) else {
             return Position::ZERO;
         };
@@ -275,8 +339,8 @@ impl Engine {
         }
         let mut plan = crate::moves::Plan::default();
         let mut returned = Vec::new();
-        for locked in unit.gets {
-            let (queue, sequence) = (locked.queue, locked.sequence);
+        for (sequence, locked) in unit.gets {
+            let queue = locked.queue;
             let Some(entry) = self
                 .queues
                 .get_mut(&queue)
@@ -319,16 +383,6 @@ impl Engine {
                 self.show(queue, sequence, Position::ZERO);
             }
         }
-        self.remember_outcome(
-            UnitOfWorkRow {
-                id,
-                outcome: UnitOfWorkOutcome::BackedOut,
-                time: step.now,
-                message_id: None,
-            },
-            after,
-            false,
-        );
         after
     }
 
@@ -356,8 +410,8 @@ impl Engine {
     }
 
     /// How many units of work have uncommitted puts on each queue.
-    pub(crate) fn putters(&self) -> std::collections::BTreeMap<ObjectId, u32> {
-        let mut putters = std::collections::BTreeMap::new();
+    pub(crate) fn putters(&self) -> BTreeMap<ObjectId, u32> {
+        let mut putters = BTreeMap::new();
         for unit in self.units.values() {
             let queues: std::collections::BTreeSet<ObjectId> =
                 unit.puts.iter().map(|(queue, _)| *queue).collect();

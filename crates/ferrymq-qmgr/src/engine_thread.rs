@@ -4,7 +4,7 @@
 //! position that it depends on is durable (rule U7). When nothing else waits the sync is done in place; under load a second
 //! thread syncs while the engine gathers the next batch.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -18,8 +18,9 @@ use ferrymq_types::{
 use tokio::sync::{mpsc, oneshot, watch};
 use tracing::{debug, error, info, warn};
 
+use crate::answers::Answers;
 use crate::clock::Clock;
-use crate::handle::{Job, QueueManagerHandle, ReadMessage};
+use crate::handle::{AnswerTo, Asking, Job, QueueManagerHandle, ReadMessage};
 
 /// Inputs that one batch gathers at most, so that the first answer of a batch does not wait for ever.
 const BATCH_INPUTS_MAX: usize = 1024;
@@ -97,8 +98,10 @@ pub(crate) fn start<L: RecordLog, R: RowStore>(
         runtime,
         internal: jobs.downgrade(),
         objects,
-        answers: BTreeMap::new(),
-        held: BTreeMap::new(),
+        answers: HashMap::new(),
+        held: VecDeque::new(),
+        to_wake: Vec::new(),
+        effects: Vec::new(),
         write_sets: Vec::new(),
         fetches: Vec::new(),
         durable: syncer.durable(),
@@ -123,10 +126,7 @@ pub(crate) fn start<L: RecordLog, R: RowStore>(
 
 /// What waits for a position.
 enum Held {
-    Answer(
-        oneshot::Sender<Result<Reply, Failure>>,
-        Result<Reply, Failure>,
-    ),
+    Answer(AnswerTo, Result<Reply, Failure>),
     Event(Event),
 }
 
@@ -135,8 +135,13 @@ struct EngineThread<L: RecordLog, R: RowStore> {
     runtime: tokio::runtime::Handle,
     internal: mpsc::WeakUnboundedSender<Job>,
     objects: watch::Sender<Arc<QueueManager>>,
-    answers: BTreeMap<RequestId, oneshot::Sender<Result<Reply, Failure>>>,
-    held: BTreeMap<Position, Vec<Held>>,
+    answers: HashMap<RequestId, AnswerTo>,
+    /// What waits for a position, in order of positions.
+    held: VecDeque<(Position, Held)>,
+    /// Sessions that have answers and do not know it.
+    to_wake: Vec<Arc<Answers>>,
+    /// Kept for its room.
+    effects: Vec<Effect>,
     write_sets: Vec<WriteSet>,
     /// What is to be read once the write sets are appended.
     fetches: Vec<(FetchId, ObjectId, Sequence)>,
@@ -167,8 +172,8 @@ enum Woken {
 
 impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
     fn run(mut self) -> Result<(), String> {
-        let effects = std::mem::take(&mut self.parts.effects);
-        self.perform(effects);
+        let mut effects = std::mem::take(&mut self.parts.effects);
+        self.perform(&mut effects);
         let result = self.serve();
         if let Err(cause) = &result {
             error!(id = "FMQ9010S", qmgr = %self.parts.name, "the queue manager stops: {cause}");
@@ -179,14 +184,15 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
             reason: ReasonCode::IN_DOUBT,
             object: None,
         };
-        for held in std::mem::take(&mut self.held).into_values().flatten() {
+        for (_, held) in std::mem::take(&mut self.held) {
             if let Held::Answer(answer, _) = held {
-                drop(answer.send(Err(in_doubt())));
+                self.answer(answer, Err(in_doubt()));
             }
         }
         for answer in std::mem::take(&mut self.answers).into_values() {
-            drop(answer.send(Err(in_doubt())));
+            self.answer(answer, Err(in_doubt()));
         }
+        self.wake_sessions();
         result
     }
 
@@ -258,19 +264,24 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
     fn job(&mut self, job: Job) -> Result<(), String> {
         match job {
             Job::Ask {
-                id,
                 connection,
-                request,
-                answer,
+                requests,
                 permit,
             } => {
                 drop(permit);
-                self.answers.insert(id, answer);
-                self.step(Input::Request {
+                for Asking {
                     id,
-                    connection,
                     request,
-                });
+                    answer,
+                } in requests
+                {
+                    self.answers.insert(id, answer);
+                    self.step(Input::Request {
+                        id,
+                        connection,
+                        request,
+                    });
+                }
             }
             Job::Input(input) => {
                 let cancelled = if let Input::Cancelled { id } = input {
@@ -279,8 +290,14 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
                     None
                 };
                 self.step(input);
-                // A request that was cancelled is not answered any more.
-                cancelled.and_then(|id| self.answers.remove(&id));
+                // A request that still waited comes to nothing.
+                if let Some(answer) = cancelled.and_then(|id| self.answers.remove(&id)) {
+                    let none = Failure {
+                        reason: ReasonCode::NO_MSG_AVAILABLE,
+                        object: None,
+                    };
+                    self.answer(answer, Err(none));
+                }
             }
             Job::Definitions { objects, answer } => {
                 self.step(Input::DefinitionsChanged(objects.clone()));
@@ -296,15 +313,16 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
     }
 
     fn step(&mut self, input: Input) {
-        let mut effects = Vec::new();
+        let mut effects = std::mem::take(&mut self.effects);
         self.parts
             .engine
             .step(self.parts.clock.now(), input, &mut effects);
-        self.perform(effects);
+        self.perform(&mut effects);
+        self.effects = effects;
     }
 
-    fn perform(&mut self, effects: Vec<Effect>) {
-        for effect in effects {
+    fn perform(&mut self, effects: &mut Vec<Effect>) {
+        for effect in effects.drain(..) {
             match effect {
                 Effect::Write(write_set) => self.write_sets.push(write_set),
                 Effect::Reply { id, after, reply } => {
@@ -349,34 +367,62 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
 
     fn hold(&mut self, after: Position, held: Held) {
         if after <= self.durable {
-            Self::leave(&self.parts.events, held);
-        } else {
-            self.held.entry(after).or_default().push(held);
+            self.leave(held);
+            return;
+        }
+        // Nearly always the last: only what shows something older comes before others.
+        let at = self
+            .held
+            .partition_point(|(position, _)| *position <= after);
+        self.held.insert(at, (after, held));
+    }
+
+    fn leave(&mut self, held: Held) {
+        match held {
+            Held::Answer(answer, reply) => self.answer(answer, reply),
+            // A failure means that nobody waits for it any more.
+            Held::Event(event) => drop(self.parts.events.send(event)),
         }
     }
 
-    fn leave(events: &Events, held: Held) {
-        match held {
-            // Failures mean that nobody waits for it any more.
-            Held::Answer(answer, reply) => drop(answer.send(reply)),
-            Held::Event(event) => drop(events.send(event)),
+    fn answer(&mut self, to: AnswerTo, reply: Result<Reply, Failure>) {
+        match to {
+            // A failure means that nobody waits for it any more.
+            AnswerTo::Once(sender) => drop(sender.send(reply)),
+            AnswerTo::Session(answers, tag) => {
+                if answers.push(tag, reply) {
+                    self.to_wake.push(answers);
+                }
+            }
+        }
+    }
+
+    /// Tells sessions of their answers: once for all that left together.
+    fn wake_sessions(&mut self) {
+        for answers in self.to_wake.drain(..) {
+            answers.wake();
         }
     }
 
     fn release(&mut self, durable: Position) {
         self.guard_behind |= durable > self.durable;
         self.durable = self.durable.max(durable);
-        let later = self.held.split_off(&self.durable.next());
-        for held in std::mem::replace(&mut self.held, later)
-            .into_values()
-            .flatten()
+        while self
+            .held
+            .front()
+            .is_some_and(|(position, _)| *position <= self.durable)
         {
-            Self::leave(&self.parts.events, held);
+            if let Some((_, held)) = self.held.pop_front() {
+                self.leave(held);
+            }
         }
+        self.wake_sessions();
     }
 
     /// Appends what the batch changed and makes it durable, here or beside.
     fn flush(&mut self) -> Result<(), String> {
+        // What waits for nothing does not wait for the sync of others.
+        self.wake_sessions();
         if !self.write_sets.is_empty() || self.without_room {
             self.append()?;
             self.check_space();

@@ -9,6 +9,7 @@ use ferrymq_objects::QueueManager;
 use ferrymq_types::{Message, ObjectId, QueueManagerName, ReasonCode, Sequence};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 
+use crate::answers::{Answers, CallTag};
 use crate::clock::Clock;
 
 /// Requests that wait for the engine; beyond it callers wait (limit L3).
@@ -17,14 +18,12 @@ pub(crate) const REQUESTS_MAX: usize = 4096;
 /// What the engine's thread is sent, all through one queue: that a connection is gone comes after everything that it asked.
 #[derive(Debug)]
 pub(crate) enum Job {
-    /// A request and where its answer goes.
+    /// Requests of one connection, in order, and where their answers go.
     Ask {
-        id: RequestId,
         connection: ConnectionId,
-        request: Request,
-        answer: oneshot::Sender<Result<Reply, Failure>>,
-        /// Given back when the request reaches the engine.
-        permit: OwnedSemaphorePermit,
+        requests: Vec<Asking>,
+        /// Given back when the requests reach the engine; none for what a session asks by itself, once for each consumer.
+        permit: Option<OwnedSemaphorePermit>,
     },
     /// An input without an answer.
     Input(Input),
@@ -37,6 +36,23 @@ pub(crate) enum Job {
     CheckpointDone(crate::engine_thread::CheckpointOutcome),
     /// Stop in good order: a last sync, then the end.
     Stop,
+}
+
+/// A request on its way.
+#[derive(Debug)]
+pub(crate) struct Asking {
+    pub(crate) id: RequestId,
+    pub(crate) request: Request,
+    pub(crate) answer: AnswerTo,
+}
+
+/// Where an answer goes.
+#[derive(Debug)]
+pub(crate) enum AnswerTo {
+    /// To one who waits for it alone.
+    Once(oneshot::Sender<Result<Reply, Failure>>),
+    /// To a session, which takes many at a time.
+    Session(Arc<Answers>, CallTag),
 }
 
 #[derive(Debug)]
@@ -194,22 +210,15 @@ impl Connection {
         if delay_ms > 0 && matches!(request, Request::Put(_)) {
             tokio::time::sleep(Duration::from_millis(delay_ms)).await;
         }
-        let id = RequestId(shared.next_request.fetch_add(1, Ordering::Relaxed));
+        let id = shared.request_ids(1);
         let (answer, receiver) = oneshot::channel();
-        let permit = shared
-            .permits
-            .clone()
-            .acquire_owned()
-            .await
-            .map_err(|_| stopping())?;
-        let job = Job::Ask {
+        let permit = shared.permit(1).await?;
+        let asking = Asking {
             id,
-            connection: self.id,
             request,
-            answer,
-            permit,
+            answer: AnswerTo::Once(answer),
         };
-        shared.jobs.send(job).map_err(|_| stopping())?;
+        self.send(vec![asking], Some(permit))?;
         Ok((
             Asked {
                 jobs: Some(shared.jobs.clone()),
@@ -217,6 +226,65 @@ impl Connection {
             },
             receiver,
         ))
+    }
+}
+
+impl Shared {
+    /// The first of `count` numbers for requests.
+    fn request_ids(&self, count: u64) -> RequestId {
+        RequestId(self.next_request.fetch_add(count, Ordering::Relaxed))
+    }
+
+    async fn permit(&self, requests: u32) -> Result<OwnedSemaphorePermit, Failure> {
+        let permits = self.permits.clone();
+        let permit = permits.acquire_many_owned(requests).await;
+        permit.map_err(|_| stopping())
+    }
+}
+
+impl Connection {
+    /// The first of `count` numbers for requests, each higher than those before.
+    pub(crate) fn request_ids(&self, count: u64) -> RequestId {
+        self.handle.shared.request_ids(count)
+    }
+
+    /// Waits until the engine can be asked so much, puts among it or not.
+    pub(crate) async fn ready_for(
+        &self,
+        requests: u32,
+        puts: bool,
+    ) -> Result<OwnedSemaphorePermit, Failure> {
+        let shared = &self.handle.shared;
+        let delay_ms = shared.put_delay_ms.load(Ordering::Relaxed);
+        if delay_ms > 0 && puts {
+            tokio::time::sleep(Duration::from_millis(delay_ms)).await;
+        }
+        shared.permit(requests).await
+    }
+
+    /// Sends requests, in order after those sent before.
+    pub(crate) fn send(
+        &self,
+        requests: Vec<Asking>,
+        permit: Option<OwnedSemaphorePermit>,
+    ) -> Result<(), Failure> {
+        let job = Job::Ask {
+            connection: self.id,
+            requests,
+            permit,
+        };
+        self.handle.shared.jobs.send(job).map_err(|_| stopping())
+    }
+
+    /// Cancels a request that waits: it takes nothing, and is not answered any more.
+    pub(crate) fn cancel(&self, id: RequestId) {
+        // A failure means that the engine has stopped.
+        drop(
+            self.handle
+                .shared
+                .jobs
+                .send(Job::Input(Input::Cancelled { id })),
+        );
     }
 }
 

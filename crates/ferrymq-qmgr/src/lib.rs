@@ -3,6 +3,7 @@
 //! **Invariants:** nothing is decided here that an engine or an MCA decides; an answer leaves only when the position that it
 //! depends on is durable; every task is tracked and ends with its node.
 
+mod answers;
 mod channels;
 mod clock;
 mod commands;

@@ -56,6 +56,8 @@ reasons! {
     BACKED_OUT = 2003;
     /// The connection is lost; its unit of work is backed out.
     CONNECTION_BROKEN = 2009;
+    /// More data came than the length that was said.
+    DATA_LENGTH_ERROR = 2010;
     /// Expiry is zero or too large.
     EXPIRY_ERROR = 2013;
     /// GET(DISABLED).

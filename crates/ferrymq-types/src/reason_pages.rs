@@ -7,6 +7,7 @@ pub(crate) const PAGES: &[(u32, &str)] = &[
     (2001, include_str!("../reason_codes/2001.md")),
     (2003, include_str!("../reason_codes/2003.md")),
     (2009, include_str!("../reason_codes/2009.md")),
+    (2010, include_str!("../reason_codes/2010.md")),
     (2013, include_str!("../reason_codes/2013.md")),
     (2016, include_str!("../reason_codes/2016.md")),
     (2017, include_str!("../reason_codes/2017.md")),

@@ -265,6 +265,7 @@ impl World {
             matching: MatchIds::default(),
             wait_until: (wait > 200).then(|| after(self.now, wait)),
             length_max: None,
+            many: None,
             syncpoint: unit,
         });
         self.send(number, What::Get { node, queue, unit }, request);

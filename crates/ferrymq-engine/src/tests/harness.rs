@@ -196,6 +196,7 @@ pub(super) fn get(queue: &str) -> Get {
         wait_until: None,
         length_max: None,
         syncpoint: None,
+        many: None,
     }
 }
 

@@ -19,4 +19,5 @@ mod put;
 mod random;
 mod receiver;
 mod sender;
+mod settle;
 mod unit_of_work;

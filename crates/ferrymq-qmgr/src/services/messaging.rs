@@ -123,24 +123,14 @@ impl Caller {
             wait_until: (!wait.is_zero()).then(|| self.now().saturating_add(wait)),
             length_max: (request.length_max != 0).then_some(request.length_max),
             syncpoint,
+            many: None,
         }))
     }
 
     /// The response to a get.
     pub(crate) fn got(&self, reply: Result<Reply, Failure>) -> Result<v1::GetResponse, Failure> {
         let result = match reply {
-            Ok(Reply::Got(Got {
-                message,
-                backout_count,
-                ..
-            })) => v1::get_response::Result::Message(v1::Message {
-                descriptor: Some(convert::descriptor_to_wire(
-                    &message.descriptor,
-                    backout_count,
-                    self.now(),
-                )),
-                data: message.data(),
-            }),
+            Ok(Reply::Got(got)) => v1::get_response::Result::Message(self.message(&got)),
             Ok(_) => return Err(unexpected()),
             Err(Failure {
                 reason: ReasonCode::NO_MSG_AVAILABLE,
@@ -150,7 +140,18 @@ impl Caller {
         };
         Ok(v1::GetResponse {
             result: Some(result),
+            data_length: 0,
         })
+    }
+
+    /// A message that was got.
+    pub(crate) fn message(&self, got: &Got) -> v1::Message {
+        let descriptor =
+            convert::descriptor_to_wire(&got.message.descriptor, got.backout_count, self.now());
+        v1::Message {
+            descriptor: Some(descriptor),
+            data: got.message.data(),
+        }
     }
 }
 
@@ -199,10 +200,13 @@ fn queue_name(text: &str) -> Result<QueueName, Failure> {
 
 /// A unit-of-work id of the wire: empty is none.
 pub(crate) fn unit_of_work_id(bytes: &[u8]) -> Result<Option<UnitOfWorkId>, Failure> {
-    convert::id(bytes, UnitOfWorkId::LENGTH, UnitOfWorkId::from_slice).map_err(|_| Failure {
-        reason: ReasonCode::UOW_NOT_AVAILABLE,
-        object: None,
-    })
+    let id = convert::id(bytes, UnitOfWorkId::LENGTH, UnitOfWorkId::from_slice).map_err(|_| {
+        Failure {
+            reason: ReasonCode::UOW_NOT_AVAILABLE,
+            object: None,
+        }
+    })?;
+    Ok(id.filter(|id| !id.is_none()))
 }
 
 fn matching(message_id: &[u8], correlation_id: &[u8]) -> Result<MatchIds, ReasonCode> {

@@ -1,47 +1,47 @@
 //! A session: puts and gets in units of work, many under way at once.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+mod answers;
+mod calls;
+mod consumer;
 
-use tokio::sync::{mpsc, oneshot};
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-use tokio_stream::wrappers::ReceiverStream;
-use tonic::Streaming;
 
 use ferrymq_proto::status::CallError;
-use ferrymq_proto::v1::session_request::Request;
-use ferrymq_proto::v1::session_response::Response;
+use ferrymq_proto::v1::session_answer::Answer as Response;
+use ferrymq_proto::v1::session_call::Call;
 use ferrymq_proto::v1::{
-    BackRequest, BeginRequest, CommitRequest, Error, GetRequest, Message, PutRequest, PutResponse,
-    SessionGetRequest, SessionPutRequest, SessionRequest, SessionResponse, get_response,
+    BackCall, BeginCall, CommitCall, Error, GetCall, GetRequest, Message, PutCall, PutRequest,
+    PutResponse, get_response,
 };
-use ferrymq_types::{ReasonCode, UnitOfWorkId};
+use ferrymq_types::{MessageId, ReasonCode, UnitOfWorkId};
+
+use answers::Waiters;
+use calls::Calls;
 
 use crate::connect::Deadline;
 use crate::{Client, ClientError};
 
-/// Requests that wait for their turn to be sent; more make the caller wait.
-const REQUESTS_QUEUED_MAX: usize = 64;
+pub use consumer::{ConsumeMode, Consumer, Delivered};
 
-type Waiting = oneshot::Sender<Result<Response, ClientError>>;
-
-/// Who waits for which answer.
-enum State {
-    Open(BTreeMap<u64, Waiting>),
-    Closed(ClientError),
-}
-
-/// A stream of requests on one connection. Each method sends at once and returns when the answer is there; the `send_`
-/// methods return when the request is on its way, so that many can be under way.
+/// A stream of calls on one connection. Each method sends at once and returns when the answer is there; the `send_`
+/// methods return when the call is on its way, so that many can be under way. What is sent while the connection is busy
+/// travels together.
 ///
 /// A session that is dropped or lost backs out its open units of work.
 pub struct Session {
-    requests: mpsc::Sender<SessionRequest>,
-    state: Arc<Mutex<State>>,
-    next_id: AtomicU64,
+    line: Arc<Line>,
     reader: Reader,
     deadline: Option<Deadline>,
+}
+
+/// Both directions of a session.
+#[derive(Debug, Default)]
+struct Line {
+    calls: Calls,
+    waiters: Waiters,
 }
 
 /// The task that hands out answers; it ends with the session.
@@ -50,6 +50,12 @@ struct Reader(JoinHandle<()>);
 impl Drop for Reader {
     fn drop(&mut self) {
         self.0.abort();
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.line.calls.close();
     }
 }
 
@@ -112,55 +118,17 @@ impl Client {
     /// # Errors
     /// [`ClientError::Refused`], such as 2035, or [`ClientError::Broken`].
     pub async fn session(&self) -> Result<Session, ClientError> {
-        let (requests, receiver) = mpsc::channel(REQUESTS_QUEUED_MAX);
+        let line = Arc::<Line>::default();
         let mut messaging = self.messaging();
-        let answers = self
-            .answer(messaging.session(ReceiverStream::new(receiver)))
-            .await?;
-        let state = Arc::new(Mutex::new(State::Open(BTreeMap::new())));
-        let reader = Reader(tokio::spawn(hand_out(answers, Arc::clone(&state))));
+        let calls = calls::Frames::new(line.clone());
+        let answers = self.answer(messaging.session(calls)).await?;
+        let reader = Reader(tokio::spawn(answers::hand_out(answers, line.clone())));
         Ok(Session {
-            requests,
-            state,
-            next_id: AtomicU64::new(1),
+            line,
             reader,
             deadline: self.deadline(),
         })
     }
-}
-
-/// Gives each answer to the one who waits for it, until the stream ends.
-async fn hand_out(mut answers: Streaming<SessionResponse>, state: Arc<Mutex<State>>) {
-    let end = loop {
-        match answers.message().await {
-            Ok(Some(answer)) => {
-                let waiting = match &mut *lock(&state) {
-                    State::Open(waiting) => waiting.remove(&answer.request_id),
-                    State::Closed(_) => return,
-                };
-                let Some(waiting) = waiting else {
-                    break ClientError::UnexpectedAnswer;
-                };
-                let answer = answer.response.ok_or(ClientError::UnexpectedAnswer);
-                // Whoever waited may have given up.
-                drop(waiting.send(answer));
-            }
-            Ok(None) => {
-                break ClientError::Broken("the queue manager ended the session".to_owned());
-            }
-            Err(status) => break ClientError::from_status(&status, None),
-        }
-    };
-    let before = core::mem::replace(&mut *lock(&state), State::Closed(end.clone()));
-    if let State::Open(waiting) = before {
-        for waiting in waiting.into_values() {
-            drop(waiting.send(Err(end.clone())));
-        }
-    }
-}
-
-fn lock(state: &Mutex<State>) -> std::sync::MutexGuard<'_, State> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Session {
@@ -170,7 +138,7 @@ impl Session {
     /// 2025 if there are too many, or what ends the session.
     pub async fn begin(&self, id: Option<UnitOfWorkId>) -> Result<UnitOfWorkId, ClientError> {
         let unit_of_work_id = bytes_of(id);
-        let begin = Request::Begin(BeginRequest { unit_of_work_id });
+        let begin = Call::Begin(BeginCall { unit_of_work_id });
         let read = |response| match response {
             Response::Begin(begun) => UnitOfWorkId::from_slice(&begun.unit_of_work_id),
             _ => None,
@@ -187,15 +155,39 @@ impl Session {
         put: PutRequest,
         syncpoint: Option<UnitOfWorkId>,
     ) -> Result<Answer<PutResponse>, ClientError> {
-        let put = SessionPutRequest {
+        let put = PutCall {
             put: Some(put),
             syncpoint: bytes_of(syncpoint),
+            data_length: 0,
+            brief: false,
         };
         let read = |response| match response {
             Response::Put(put) => Some(put),
             _ => None,
         };
-        self.send(Request::Put(put), read).await
+        self.send(Call::Put(put), read).await
+    }
+
+    /// As [`Session::send_put`], where only the message id matters: cheaper, since many answers travel as one.
+    ///
+    /// # Errors
+    /// What ended the session. What the queue manager says comes with the answer.
+    pub async fn send_put_brief(
+        &self,
+        put: PutRequest,
+        syncpoint: Option<UnitOfWorkId>,
+    ) -> Result<Answer<MessageId>, ClientError> {
+        let put = PutCall {
+            put: Some(put),
+            syncpoint: bytes_of(syncpoint),
+            data_length: 0,
+            brief: true,
+        };
+        let read = |response| match response {
+            Response::Puts(puts) => MessageId::from_slice(&puts.message_ids),
+            _ => None,
+        };
+        self.send(Call::Put(put), read).await
     }
 
     /// Puts a message, in a unit of work if given.
@@ -219,9 +211,10 @@ impl Session {
         get: GetRequest,
         syncpoint: Option<UnitOfWorkId>,
     ) -> Result<Answer<Option<Message>>, ClientError> {
-        let get = SessionGetRequest {
+        let get = GetCall {
             get: Some(get),
             syncpoint: bytes_of(syncpoint),
+            wait_unlimited: false,
         };
         let read = |response| match response {
             Response::Get(got) => match got.result? {
@@ -230,7 +223,7 @@ impl Session {
             },
             _ => None,
         };
-        self.send(Request::Get(get), read).await
+        self.send(Call::Get(get), read).await
     }
 
     /// Gets a message, in a unit of work if given; `None` if there is none within the wait (2033).
@@ -252,8 +245,8 @@ impl Session {
     /// [`Client::get_unit_of_work`] what became of it.
     pub async fn commit(&self, unit_of_work: UnitOfWorkId) -> Result<(), ClientError> {
         let unit_of_work_id = bytes_of(Some(unit_of_work));
-        let commit = Request::Commit(CommitRequest { unit_of_work_id });
-        let read = |response| matches!(response, Response::Commit(_)).then_some(());
+        let commit = Call::Commit(CommitCall { unit_of_work_id });
+        let read = |response| matches!(response, Response::Done(_)).then_some(());
         self.send(commit, read).await?.wait().await
     }
 
@@ -263,26 +256,43 @@ impl Session {
     /// 2255 if it is not known, or what ends the session.
     pub async fn back(&self, unit_of_work: UnitOfWorkId) -> Result<(), ClientError> {
         let unit_of_work_id = bytes_of(Some(unit_of_work));
-        let back = Request::Back(BackRequest { unit_of_work_id });
-        let read = |response| matches!(response, Response::Back(_)).then_some(());
+        let back = Call::Back(BackCall { unit_of_work_id });
+        let read = |response| matches!(response, Response::Done(_)).then_some(());
         self.send(back, read).await?.wait().await
+    }
+
+    /// Begins a unit of work of this id without waiting for the answer: calls that belong to it may follow at once.
+    ///
+    /// # Errors
+    /// What ended the session. What the queue manager says comes with the answer.
+    pub async fn send_begin(&self, id: UnitOfWorkId) -> Result<Answer<()>, ClientError> {
+        let unit_of_work_id = bytes_of(Some(id));
+        let read = |response| matches!(response, Response::Begin(_)).then_some(());
+        self.send(Call::Begin(BeginCall { unit_of_work_id }), read)
+            .await
+    }
+
+    /// Commits without waiting for the answer.
+    ///
+    /// # Errors
+    /// What ended the session. What the queue manager says comes with the answer.
+    pub async fn send_commit(&self, unit_of_work: UnitOfWorkId) -> Result<Answer<()>, ClientError> {
+        let unit_of_work_id = bytes_of(Some(unit_of_work));
+        let read = |response| matches!(response, Response::Done(_)).then_some(());
+        self.send(Call::Commit(CommitCall { unit_of_work_id }), read)
+            .await
     }
 
     /// Ends the session and waits until the queue manager has ended it too. Open units of work are backed out.
     ///
     /// # Errors
     /// [`ClientError::TimedOut`] at the client's deadline.
-    pub async fn close(self) -> Result<(), ClientError> {
-        let Self {
-            requests,
-            mut reader,
-            deadline,
-            ..
-        } = self;
-        drop(requests);
-        Deadline::apply_to_result(deadline, async {
+    pub async fn close(mut self) -> Result<(), ClientError> {
+        self.line.calls.close();
+        let reader = &mut self.reader.0;
+        Deadline::apply_to_result(self.deadline, async {
             // The reader ends with the stream; that it ended badly matters to nobody any more.
-            drop((&mut reader.0).await);
+            drop(reader.await);
             Ok(())
         })
         .await
@@ -290,31 +300,31 @@ impl Session {
 
     async fn send<T>(
         &self,
-        request: Request,
+        call: Call,
         read: fn(Response) -> Option<T>,
     ) -> Result<Answer<T>, ClientError> {
-        let request_id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let (sender, receiver) = oneshot::channel();
-        match &mut *lock(&self.state) {
-            State::Open(waiting) => waiting.insert(request_id, sender),
-            State::Closed(error) => return Err(error.clone()),
-        };
-        let request = SessionRequest {
-            request_id,
-            request: Some(request),
-        };
-        Deadline::apply_to_result(self.deadline, async {
-            // If the stream is gone, the reader says why through the receiver.
-            drop(self.requests.send(request).await);
-            Ok(())
-        })
-        .await?;
-        Ok(Answer {
-            receiver,
-            read,
-            deadline: self.deadline,
-        })
+        send(&self.line, self.deadline, call, read).await
     }
+}
+
+async fn send<T>(
+    line: &Line,
+    deadline: Option<Deadline>,
+    call: Call,
+    read: fn(Response) -> Option<T>,
+) -> Result<Answer<T>, ClientError> {
+    let room = Deadline::apply_to_result(deadline, async { Ok(line.calls.room().await) });
+    room.await?;
+    let (sender, receiver) = oneshot::channel();
+    // In one step, so that calls have rising ids in the order in which they are sent.
+    line.calls.push(call, |call_id| {
+        line.waiters.wait_for_answer(call_id, sender)
+    })?;
+    Ok(Answer {
+        receiver,
+        read,
+        deadline,
+    })
 }
 
 fn bytes_of(id: Option<UnitOfWorkId>) -> bytes::Bytes {

@@ -1,0 +1,251 @@
+//! Consumers: messages are pushed as they come, as long as the client has given credit.
+
+use ferrymq_engine::{Failure, Get, Many, Request, RequestId, Settlement};
+use ferrymq_proto::v1;
+use ferrymq_types::{ReasonCode, Sequence, Timestamp, UnitOfWorkId};
+
+use super::{Calls, Session, failure};
+use crate::answers::{CallTag, Kind};
+use crate::handle::{AnswerTo, Asking};
+use crate::ids;
+use crate::services::messaging::unit_of_work_id;
+
+/// Consumers of one session. Beyond: 9004.
+const CONSUMERS_MAX: usize = 256;
+
+/// Messages that a consumer may hold without having settled them, whatever its credit.
+const CREDIT_MAX: u32 = 10_000;
+
+/// Messages that are asked for at once.
+const MESSAGES_AT_ONCE_MAX: u32 = 256;
+
+/// Bytes of messages that are asked for at once: what a client that stops reading makes us hold.
+const BYTES_AT_ONCE_MAX: u64 = 1024 * 1024;
+
+/// Gets that wait until they are cancelled.
+const FOR_EVER: Timestamp = Timestamp::from_millis(u64::MAX);
+
+/// A consumer.
+#[derive(Debug)]
+pub(super) struct Consumer {
+    get: Get,
+    /// The unit of work that has locked what is not settled; `None`: messages are removed before they are sent.
+    unit: Option<UnitOfWorkId>,
+    credit: u32,
+    /// The request that waits for messages.
+    pub(super) asking: Option<RequestId>,
+    state: State,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Running,
+    /// Cancelled: when nothing is being asked any more it is gone.
+    Ending,
+    /// The queue manager ended it; what is unsettled can be settled.
+    Ended,
+}
+
+impl Session {
+    /// Starts a consumer.
+    pub(super) async fn consume(
+        &self,
+        call_id: u64,
+        call: &v1::ConsumeCall,
+    ) -> Result<(), Failure> {
+        let options_error = || failure(ReasonCode::OPTIONS_ERROR);
+        let get = call.get.as_ref().ok_or_else(options_error)?;
+        let unit = match call.mode() {
+            v1::ConsumeMode::Unspecified => return Err(options_error()),
+            v1::ConsumeMode::NoSyncpoint => None,
+            v1::ConsumeMode::Settle => Some(ids::random_unit_of_work()?),
+        };
+        if call.credit == 0 {
+            return Err(options_error());
+        }
+        let Request::Get(get) = self.caller.get(get, unit, None)? else {
+            return Err(options_error());
+        };
+        let consumer = Consumer {
+            get: Get {
+                wait_until: Some(FOR_EVER),
+                ..get
+            },
+            unit,
+            credit: call.credit.min(CREDIT_MAX),
+            asking: None,
+            state: State::Running,
+        };
+        let permit = self.permits.acquire().await;
+        permit.map_err(|_| crate::handle::stopping())?.forget();
+        let mut calls = self.calls();
+        let refusal = if calls.consumers.contains_key(&call_id) {
+            Some(ReasonCode::OPTIONS_ERROR)
+        } else if calls.consumers.len() >= CONSUMERS_MAX {
+            Some(ReasonCode::LIMIT_EXCEEDED)
+        } else {
+            None
+        };
+        if let Some(reason) = refusal {
+            drop(calls);
+            self.permits.add_permits(1);
+            return Err(failure(reason));
+        }
+        calls.under_way = calls.under_way.saturating_add(1);
+        if let Some(id) = unit {
+            let begin = Request::Begin { id };
+            self.ask_silently(&mut calls, call_id, Kind::Silent, begin)?;
+        }
+        let consumer = calls.consumers.entry(call_id).or_insert(consumer);
+        consumer.asking = self.ask_for_more(call_id, consumer)?;
+        Ok(())
+    }
+
+    /// Asks for the next messages, if there is credit and nothing is asked.
+    fn ask_for_more(
+        &self,
+        call_id: u64,
+        consumer: &Consumer,
+    ) -> Result<Option<RequestId>, Failure> {
+        if consumer.asking.is_some() || consumer.credit == 0 || consumer.state != State::Running {
+            return Ok(consumer.asking);
+        }
+        let many = Many {
+            messages_max: consumer.credit.min(MESSAGES_AT_ONCE_MAX),
+            bytes_max: BYTES_AT_ONCE_MAX,
+        };
+        let get = Get {
+            many: Some(many),
+            ..consumer.get.clone()
+        };
+        self.send_one(call_id, Kind::Consume, Request::Get(get))
+            .map(Some)
+    }
+
+    fn send_one(&self, call_id: u64, kind: Kind, request: Request) -> Result<RequestId, Failure> {
+        let connection = &self.caller.connection;
+        let id = connection.request_ids(1);
+        let tag = CallTag { call_id, kind };
+        let asking = Asking {
+            id,
+            request,
+            answer: AnswerTo::Session(self.answers.clone(), tag),
+        };
+        connection.send(vec![asking], None)?;
+        Ok(id)
+    }
+
+    /// Asks something whose answer goes to nobody.
+    fn ask_silently(
+        &self,
+        calls: &mut Calls,
+        call_id: u64,
+        kind: Kind,
+        request: Request,
+    ) -> Result<(), Failure> {
+        self.send_one(call_id, kind, request)?;
+        calls.under_way = calls.under_way.saturating_add(1);
+        Ok(())
+    }
+
+    pub(super) fn add_credit(&self, consumer: u64, credit: u32) {
+        let mut calls = self.calls();
+        self.add_credit_to(&mut calls, consumer, credit);
+    }
+
+    fn add_credit_to(&self, calls: &mut Calls, call_id: u64, credit: u32) {
+        if let Some(consumer) = calls.consumers.get_mut(&call_id) {
+            consumer.credit = consumer.credit.saturating_add(credit).min(CREDIT_MAX);
+            // A failure means that the queue manager stops: then the session ends.
+            consumer.asking = self.ask_for_more(call_id, consumer).unwrap_or(None);
+        }
+    }
+
+    /// Messages leave for a consumer: more are asked for.
+    pub(super) fn delivered(&self, call_id: u64, count: usize) {
+        let mut calls = self.calls();
+        let Some(consumer) = calls.consumers.get_mut(&call_id) else {
+            return;
+        };
+        consumer.asking = None;
+        let count = u32::try_from(count).unwrap_or(u32::MAX);
+        consumer.credit = consumer.credit.saturating_sub(count);
+        // A failure means that the queue manager stops: then the session ends.
+        consumer.asking = self.ask_for_more(call_id, consumer).unwrap_or(None);
+    }
+
+    /// A consumer gets no more. Says whether that is to be told now.
+    pub(super) fn consumer_ended(&self, call_id: u64) -> bool {
+        let mut calls = self.calls();
+        let Some(consumer) = calls.consumers.get_mut(&call_id) else {
+            return false;
+        };
+        consumer.asking = None;
+        match consumer.state {
+            State::Running => consumer.state = State::Ended,
+            State::Ended => {}
+            State::Ending => self.drop_consumer(&mut calls, call_id),
+        }
+        true
+    }
+
+    /// Ends a consumer: what it has not settled is backed out.
+    pub(super) fn end_consumer(&self, calls: &mut Calls, call_id: u64) {
+        let Some(consumer) = calls.consumers.get_mut(&call_id) else {
+            return;
+        };
+        let was = std::mem::replace(&mut consumer.state, State::Ending);
+        match (was, consumer.asking) {
+            (State::Ending, _) => {}
+            // The answer to what is asked ends it.
+            (State::Running, Some(id)) => self.caller.connection.cancel(id),
+            (State::Running, None) => {
+                let tag = CallTag {
+                    call_id,
+                    kind: Kind::Consume,
+                };
+                let none = failure(ReasonCode::NO_MSG_AVAILABLE);
+                self.answers.push(tag, Err(none));
+                self.answers.wake();
+            }
+            // Its end was told before.
+            (State::Ended, _) => self.drop_consumer(calls, call_id),
+        }
+    }
+
+    fn drop_consumer(&self, calls: &mut Calls, call_id: u64) {
+        if let Some(unit) = calls.consumers.remove(&call_id).and_then(|c| c.unit) {
+            let back = Request::BackOut { id: unit };
+            // A failure means that the queue manager stops: its units of work are gone with it.
+            drop(self.ask_silently(calls, call_id, Kind::Silent, back));
+        }
+    }
+
+    /// The request of a settlement.
+    pub(super) fn settle(&self, call: &v1::SettleCall) -> Result<Request, Failure> {
+        let id = unit_of_work_id(&call.unit_of_work_id)?;
+        let settlement = match call.settlement() {
+            v1::Settlement::Unspecified => return Err(failure(ReasonCode::OPTIONS_ERROR)),
+            v1::Settlement::Commit => Settlement::Commit(id),
+            v1::Settlement::BackOut => Settlement::BackOut(id),
+            v1::Settlement::Join => {
+                Settlement::Join(id.ok_or_else(|| failure(ReasonCode::UOW_NOT_AVAILABLE))?)
+            }
+        };
+        let mut calls = self.calls();
+        let consumer = calls.consumers.get_mut(&call.consumer);
+        let consumer = consumer.ok_or_else(|| failure(ReasonCode::HOBJ_ERROR))?;
+        let of = consumer
+            .unit
+            .ok_or_else(|| failure(ReasonCode::OPTIONS_ERROR))?;
+        let messages = call.deliveries.iter().copied().map(Sequence::new).collect();
+        if call.credit > 0 {
+            self.add_credit_to(&mut calls, call.consumer, call.credit);
+        }
+        Ok(Request::Settle {
+            of,
+            messages,
+            settlement,
+        })
+    }
+}
