@@ -46,7 +46,7 @@ impl Engine {
         let Some(q) = self.queues.get(&queue) else {
             return Ok(());
         };
-        let held = q.entries.values().any(|e| match e.state {
+        let held = q.held().any(|(_, e)| match e.state {
             State::Uncommitted | State::Locked | State::Fetching | State::Channel => true,
             State::Available | State::Damaged | State::Poison => false,
         });
@@ -64,10 +64,9 @@ impl Engine {
                 return cleared;
             };
             let some: Vec<(ObjectId, Sequence)> = q
-                .entries
-                .keys()
+                .entries(Unbounded)
                 .take(CHANGES_PER_WRITE_SET)
-                .map(|sequence| (queue, *sequence))
+                .map(|(sequence, _)| (queue, sequence))
                 .collect();
             if some.is_empty() {
                 return cleared;
@@ -144,7 +143,7 @@ impl Engine {
                 Some((queue, sequence)) if queue == *id => Excluded(sequence),
                 Some(_) | None => Unbounded,
             };
-            for (sequence, entry) in q.entries.range((from, Unbounded)) {
+            for (sequence, entry) in q.entries(from) {
                 let held = match entry.state {
                     // Nobody has put it yet.
                     State::Uncommitted => continue,
@@ -156,10 +155,10 @@ impl Engine {
                 }
                 items.push(DumpItem {
                     queue: (*id, q.name.clone()),
-                    sequence: *sequence,
+                    sequence,
                     held,
                     backout_count: entry.backout_count,
-                    message: entry.memory.clone(),
+                    message: self.memory.get(sequence).cloned(),
                 });
             }
         }

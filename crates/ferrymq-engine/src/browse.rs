@@ -1,5 +1,6 @@
 //! Looking at messages without taking them.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use ferrymq_types::{Message, MessageRow, Position, ReasonCode, Sequence};
@@ -40,18 +41,18 @@ impl Engine {
                 return step.fail(id, Position::ZERO, ReasonCode::Q_DELETED);
             };
             let last_change = q.last_change;
-            let Some(key) = q.find(&p.wanted, p.after, &[]) else {
+            let Some(key) = q.find(&p.wanted, p.after, &BTreeSet::new()) else {
                 return step.fail(id, last_change, ReasonCode::NO_MSG_AVAILABLE);
             };
             let sequence = key.sequence;
-            let Some(entry) = q.entries.get(&sequence) else {
+            let Some(entry) = q.available(key) else {
                 return step.fail(id, Position::ZERO, ReasonCode::UNEXPECTED_ERROR);
             };
             if entry.is_expired(step.now) && !q.keeps_expired {
                 self.expire(step, &[(p.queue, sequence)]);
                 continue;
             }
-            let Some(message) = entry.memory.clone() else {
+            let Some(message) = self.memory.get(sequence).cloned() else {
                 // Not locked: who gets it meanwhile may have it. `after` stays before it until it is read.
                 self.fetch(step, id, p.queue, sequence);
                 return self.wait(id, Pending::Browse(p));
@@ -74,13 +75,13 @@ impl Engine {
         let Some(q) = self.queues.get(&p.queue) else {
             return step.fail(id, Position::ZERO, ReasonCode::Q_DELETED);
         };
-        let Some(entry) = q.entries.get(&sequence) else {
+        let Some(entry) = q.entry(sequence) else {
             return step.fail(id, q.last_change, ReasonCode::NO_MSG_AVAILABLE);
         };
         let browsed = Browsed {
             message,
             backout_count: entry.backout_count,
-            cursor: q.cursor(sequence, entry),
+            cursor: q.cursor(sequence, &entry),
         };
         step.reply(id, entry.position, Ok(Reply::Browsed(browsed)));
     }
@@ -94,7 +95,7 @@ impl Engine {
         read: Option<(Box<MessageRow>, Arc<Message>)>,
     ) {
         if let Some(q) = self.queues.get(&p.queue)
-            && let Some(entry) = q.entries.get(&sequence)
+            && let Some(entry) = q.entry(sequence)
             && entry.state == State::Available
             && let Some((_, message)) = read
         {

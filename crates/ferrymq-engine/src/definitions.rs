@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use ferrymq_objects::{Enabled, Queue, QueueManager, Target};
-use ferrymq_types::{Change, ChannelName, ObjectId, Position, QueueName, ReasonCode, Sequence};
+use ferrymq_types::{Change, ChannelName, ObjectId, Position, QueueName, ReasonCode};
 
 use crate::engine::Step;
 use crate::pending::Pending;
-use crate::queue::{QueueState, State};
+use crate::queue::QueueState;
 use crate::{Engine, Event, Failure, RequestId};
 
 impl Engine {
@@ -61,14 +61,11 @@ impl Engine {
             }
             if state.keeps_expired != keeps_expired {
                 state.keeps_expired = keeps_expired;
-                for (sequence, entry) in &state.entries {
-                    let Some(at) = entry.expires_at else {
-                        continue;
-                    };
+                for (at, sequence) in state.expiring() {
                     if keeps_expired {
-                        self.expiry.remove(&(at, id, *sequence));
-                    } else if entry.state == State::Available {
-                        self.expiry.insert((at, id, *sequence));
+                        self.expiry.remove((at, id, sequence));
+                    } else {
+                        self.expiry.insert((at, id, sequence), ());
                     }
                 }
             }
@@ -99,7 +96,7 @@ impl Engine {
             return;
         };
         let was_defined = q.definition.take().is_some();
-        let empty = q.entries.is_empty();
+        let empty = q.depth() == 0;
         let (name, messages) = (q.name.clone(), q.depth());
         if empty && (q.closed || !q.row_written) {
             let row_written = q.row_written;
@@ -112,13 +109,8 @@ impl Engine {
         }
         // Not served any more: nothing of it expires, and who waits on it learns that it is gone.
         q.keeps_expired = true;
-        let expiring: Vec<(ferrymq_types::Timestamp, Sequence)> = q
-            .entries
-            .iter()
-            .filter_map(|(sequence, e)| Some((e.expires_at?, *sequence)))
-            .collect();
-        for (at, sequence) in expiring {
-            self.expiry.remove(&(at, id, sequence));
+        for (at, sequence) in q.expiring() {
+            self.expiry.remove((at, id, sequence));
         }
         if was_defined {
             self.end_gets_of(step, id);

@@ -12,6 +12,8 @@ use ferrymq_types::{
 use crate::account::Account;
 use crate::channel::{Receiver, Sender, Stopped};
 use crate::limits::COUNTER_BLOCK;
+use crate::memory::Memory;
+use crate::ordered::Ordered;
 use crate::outcomes::Outcomes;
 use crate::pending::{Fetching, Pending};
 use crate::queue::{Key, QueueState};
@@ -42,12 +44,9 @@ pub struct Engine {
     pub(crate) fetches: BTreeMap<FetchId, Fetching>,
     pub(crate) waits: BTreeSet<(Timestamp, RequestId)>,
     /// Messages that can expire now, by time.
-    pub(crate) expiry: BTreeSet<(Timestamp, ObjectId, Sequence)>,
+    pub(crate) expiry: Ordered<(Timestamp, ObjectId, Sequence), ()>,
     pub(crate) expiry_scanned: Timestamp,
-    /// Persistent messages that are in memory, oldest first, with their bytes.
-    pub(crate) cache: BTreeMap<Sequence, (ObjectId, u64)>,
-    pub(crate) cache_bytes: u64,
-    pub(crate) non_persistent_bytes: u64,
+    pub(crate) memory: Memory,
     pub(crate) account: Account,
     pub(crate) senders: BTreeMap<ChannelName, Sender>,
     pub(crate) receivers: BTreeMap<(ChannelName, QueueManagerId), Receiver>,
@@ -76,11 +75,10 @@ pub(crate) struct Woken {
 /// Numbers that rise.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
+    /// Of messages; a body has the number of the first message that names it.
     pub(crate) sequence: u64,
-    pub(crate) body: u64,
-    /// Up to these the journal knows that numbers may have been used.
+    /// Up to this the journal knows that numbers may have been used.
     pub(crate) reserved_sequence: u64,
-    pub(crate) reserved_body: u64,
     message_id: u64,
     fetch: u64,
     arrival: u64,
@@ -146,11 +144,9 @@ impl Engine {
             pending_by_connection: BTreeSet::new(),
             fetches: BTreeMap::new(),
             waits: BTreeSet::new(),
-            expiry: BTreeSet::new(),
+            expiry: Ordered::default(),
             expiry_scanned: Timestamp::ZERO,
-            cache: BTreeMap::new(),
-            cache_bytes: 0,
-            non_persistent_bytes: 0,
+            memory: Memory::default(),
             account: Account::default(),
             senders: BTreeMap::new(),
             receivers: BTreeMap::new(),
@@ -326,12 +322,11 @@ impl Engine {
     pub(crate) fn write(&mut self, step: &mut Step<'_>, changes: Vec<Change>) -> Position {
         let mut all = Vec::with_capacity(changes.len().saturating_add(1));
         let c = &mut self.counters;
-        if c.sequence > c.reserved_sequence || c.body > c.reserved_body {
+        if c.sequence > c.reserved_sequence {
             c.reserved_sequence = c.sequence.saturating_add(COUNTER_BLOCK);
-            c.reserved_body = c.body.saturating_add(COUNTER_BLOCK);
             all.push(Change::SetCounters {
                 sequence: Sequence::new(c.reserved_sequence),
-                body: BodyId::new(c.reserved_body),
+                body: BodyId::new(c.reserved_sequence),
             });
         }
         all.extend(changes);
@@ -357,11 +352,6 @@ impl Engine {
     pub(crate) fn next_sequence(&mut self) -> Sequence {
         self.counters.sequence = self.counters.sequence.saturating_add(1);
         Sequence::new(self.counters.sequence)
-    }
-
-    pub(crate) fn next_body(&mut self) -> BodyId {
-        self.counters.body = self.counters.body.saturating_add(1);
-        BodyId::new(self.counters.body)
     }
 
     pub(crate) fn next_message_id(&mut self) -> MessageId {
@@ -429,13 +419,13 @@ impl Engine {
     /// Bytes of non-persistent messages in memory.
     #[must_use]
     pub const fn non_persistent_bytes(&self) -> u64 {
-        self.non_persistent_bytes
+        self.memory.non_persistent_bytes()
     }
 
     /// Bytes of persistent messages that are kept in memory beside the store.
     #[must_use]
     pub const fn cache_bytes(&self) -> u64 {
-        self.cache_bytes
+        self.memory.cache_bytes()
     }
 
     /// Bytes that open units of work hold.

@@ -7,6 +7,7 @@ use ferrymq_types::{AccountReason, Change, ObjectId, Position, Sequence, Timesta
 use crate::account::Note;
 use crate::engine::Step;
 use crate::limits::{CHANGES_PER_WRITE_SET, EXPIRY_SCAN_INTERVAL};
+use crate::messages::Removed;
 use crate::pending::Pending;
 use crate::{Engine, RequestId};
 
@@ -42,7 +43,7 @@ impl Engine {
             let Some(name) = self.queues.get(&queue).map(|q| q.name.clone()) else {
                 continue;
             };
-            let Some(entry) = self.remove(queue, sequence) else {
+            let Some(Removed { entry, .. }) = self.remove(queue, sequence) else {
                 continue;
             };
             Self::changes_of_removal(queue, sequence, &entry, &mut changes);
@@ -73,9 +74,9 @@ impl Engine {
         let expired: Vec<(ObjectId, Sequence)> = self
             .expiry
             .iter()
-            .take_while(|(at, ..)| *at <= step.now)
+            .take_while(|((at, ..), ())| *at <= step.now)
             .take(CHANGES_PER_WRITE_SET)
-            .map(|&(_, queue, sequence)| (queue, sequence))
+            .map(|((_, queue, sequence), ())| (queue, sequence))
             .collect();
         // A full load means that there may be more: the next scan is due at once then.
         if expired.len() < CHANGES_PER_WRITE_SET {
@@ -85,8 +86,8 @@ impl Engine {
     }
 
     fn expiry_due(&self) -> Option<Timestamp> {
-        let (at, ..) = self.expiry.first()?;
-        Some((*at).max(self.expiry_scanned.saturating_add(EXPIRY_SCAN_INTERVAL)))
+        let ((at, ..), ()) = self.expiry.first()?;
+        Some(at.max(self.expiry_scanned.saturating_add(EXPIRY_SCAN_INTERVAL)))
     }
 
     /// When [`crate::Input::Ticked`] is wanted next; `None` is never, until another step.
@@ -124,7 +125,7 @@ impl Engine {
             .collect();
         for id in over {
             match self.resume(id) {
-                Some(Pending::Get(p)) => self.run_get(step, id, p),
+                Some(Pending::Get(p)) => self.run_get(step, id, *p),
                 Some(Pending::SenderGet(p)) => self.run_sender_get(step, id, p),
                 // These do not wait for a time.
                 Some(other @ (Pending::Browse(_) | Pending::DeadLetter(_))) => self.wait(id, other),

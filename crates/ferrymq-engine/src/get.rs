@@ -1,6 +1,6 @@
 //! Getting: find, lock, read, verify, remove.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use ferrymq_objects::Enabled;
@@ -12,7 +12,7 @@ use crate::engine::{Step, Woken};
 use crate::limits::DELIVERY_NOTE_DELAY;
 use crate::messages::{DELETE_BYTES, row_of};
 use crate::pending::Pending;
-use crate::queue::{State, Wanted};
+use crate::queue::{Entry, State, Wanted};
 use crate::{ConnectionId, Engine, Failure, FetchId, Get, Got, Reply, RequestId};
 
 /// A get that looks for a message, waits for one, or waits for the store.
@@ -27,7 +27,7 @@ pub(crate) struct PendingGet {
     /// The message that is locked for it while it is read.
     pub(crate) fetch: Option<(FetchId, Sequence)>,
     /// Messages whose ids only looked like the wanted ones.
-    rejected: Vec<Sequence>,
+    rejected: BTreeSet<Sequence>,
     /// What a get of many has taken, and the position that it depends on.
     taken: Vec<Got>,
     taken_bytes: u64,
@@ -87,7 +87,7 @@ impl Engine {
             wanted,
             waiting: None,
             fetch: None,
-            rejected: Vec::new(),
+            rejected: BTreeSet::new(),
             taken: Vec::new(),
             taken_bytes: 0,
             after: Position::ZERO,
@@ -106,21 +106,21 @@ impl Engine {
                 return self.not_found(step, id, p, last_change);
             };
             let sequence = key.sequence;
-            let Some(entry) = q.entries.get(&sequence) else {
+            let Some(entry) = q.available(key) else {
                 return step.fail(id, Position::ZERO, ReasonCode::UNEXPECTED_ERROR);
             };
             if entry.is_expired(step.now) && !q.keeps_expired {
                 self.expire(step, &[(p.queue, sequence)]);
                 continue;
             }
-            let Some(message) = entry.memory.clone() else {
+            let Some(message) = self.memory.get(sequence).cloned() else {
                 if !p.taken.is_empty() {
                     return Self::reply_many(step, id, p);
                 }
                 self.hide(p.queue, sequence, State::Fetching);
                 let fetch = self.fetch(step, id, p.queue, sequence);
                 p.fetch = Some((fetch, sequence));
-                return self.wait(id, Pending::Get(p));
+                return self.wait(id, Pending::Get(Box::new(p)));
             };
             let found = Found {
                 sequence,
@@ -156,7 +156,7 @@ impl Engine {
         if let Some(q) = self.queues.get_mut(&p.queue) {
             q.waiters.insert(&p.wanted, arrival, id);
         }
-        self.wait(id, Pending::Get(p));
+        self.wait(id, Pending::Get(Box::new(p)));
     }
 
     pub(crate) fn get_fetched(
@@ -198,25 +198,26 @@ impl Engine {
     ) -> Option<PendingGet> {
         let (queue, sequence) = (p.queue, found.sequence);
         if !p.wanted.is(&found.message) {
-            p.rejected.push(sequence);
+            p.rejected.insert(sequence);
             self.unlock(queue, sequence);
             return Some(p);
         }
         let q = self.queues.get(&queue)?;
-        if q.entries.get(&sequence)?.is_expired(step.now) && !q.keeps_expired {
+        let entry = q.entry(sequence)?;
+        if entry.is_expired(step.now) && !q.keeps_expired {
             // It expired while it was read.
             self.unlock(queue, sequence);
             return Some(p);
         }
-        if self.is_poison(queue, sequence) {
+        if self.is_poisoned(queue, &entry) {
             let row = match found.row {
                 Some(row) => row,
-                None => Box::new(row_of(&found.message, self.entry(queue, sequence)?.body)),
+                None => Box::new(row_of(&found.message, entry.body)),
             };
             self.move_poison(step, queue, sequence, row);
             return Some(p);
         }
-        let length = self.entry(queue, sequence)?.length;
+        let length = entry.length;
         let refused = if p.get.length_max.is_some_and(|max| length > max) {
             Some(Failure::of(ReasonCode::TRUNCATED_MSG_FAILED, &p.get.queue))
         } else if let Some(unit) = p.get.syncpoint {
@@ -228,7 +229,7 @@ impl Engine {
             None
         };
         if let Some(failure) = refused {
-            let position = self.entry(queue, sequence)?.position;
+            let position = entry.position;
             self.unlock(queue, sequence);
             if p.taken.is_empty() {
                 step.reply(id, position, Err(failure));
@@ -238,13 +239,11 @@ impl Engine {
             return None;
         }
         let Some(many) = p.get.many else {
-            match self.deliver(step, &p, found) {
-                Some((after, got)) => step.reply(id, after, Ok(Reply::Got(got))),
-                None => step.fail(id, Position::ZERO, ReasonCode::UNEXPECTED_ERROR),
-            }
+            let (after, got) = self.deliver(step, &p, found, &entry);
+            step.reply(id, after, Ok(Reply::Got(got)));
             return None;
         };
-        let (after, got) = self.deliver(step, &p, found)?;
+        let (after, got) = self.deliver(step, &p, found, &entry);
         p.after = p.after.max(after);
         p.taken_bytes = p.taken_bytes.saturating_add(u64::from(length));
         p.taken.push(got);
@@ -276,9 +275,9 @@ impl Engine {
         step: &mut Step<'_>,
         p: &PendingGet,
         found: Found,
-    ) -> Option<(Position, Got)> {
+        entry: &Entry,
+    ) -> (Position, Got) {
         let (queue, sequence) = (p.queue, found.sequence);
-        let entry = self.entry(queue, sequence)?;
         let backout_count = entry.backout_count;
         let mut after = entry.position;
         match p.get.syncpoint {
@@ -293,17 +292,13 @@ impl Engine {
                 after = after.max(position);
             }
             Some(unit) => {
-                let noted = self.note_delivery(step, queue, sequence);
-                after = after.max(noted);
                 self.hide(queue, sequence, State::Locked);
+                let noted = self.note_delivery(step, queue, sequence, entry);
+                after = after.max(noted);
                 let row = self.threshold(queue).map(|_| {
-                    found.row.unwrap_or_else(|| {
-                        let body = self
-                            .entry(queue, sequence)
-                            .map(|e| e.body)
-                            .unwrap_or_default();
-                        Box::new(row_of(&found.message, body))
-                    })
+                    found
+                        .row
+                        .unwrap_or_else(|| Box::new(row_of(&found.message, entry.body)))
                 });
                 self.add_get(unit, queue, sequence, row);
             }
@@ -316,7 +311,7 @@ impl Engine {
             backout_count,
             sequence,
         };
-        Some((after, got))
+        (after, got)
     }
 
     /// Journals that a persistent message is shown under syncpoint: at once on a queue with a threshold, where the answer
@@ -326,10 +321,8 @@ impl Engine {
         step: &mut Step<'_>,
         queue: ObjectId,
         sequence: Sequence,
+        entry: &Entry,
     ) -> Position {
-        let Some(entry) = self.entry(queue, sequence) else {
-            return Position::ZERO;
-        };
         let count = entry.backout_count.saturating_add(1);
         if !entry.is_persistent() || entry.journaled_count >= count {
             return entry.position;
@@ -361,10 +354,10 @@ impl Engine {
     ) {
         if let Some(q) = self.queues.get_mut(&queue) {
             q.changed(position);
-            if let Some(entry) = q.entries.get_mut(&sequence) {
+            q.change(sequence, |entry| {
                 entry.journaled_count = count;
                 entry.position = entry.position.max(position);
-            }
+            });
         }
     }
 
@@ -405,7 +398,7 @@ impl Engine {
             while let Some((arrival, id)) = self.next_waiter(woken, last) {
                 last = Some(arrival);
                 if let Some(Pending::Get(p)) = self.resume(id) {
-                    self.run_get(step, id, p);
+                    self.run_get(step, id, *p);
                 }
             }
             if self.is_available(woken) {
@@ -415,22 +408,17 @@ impl Engine {
     }
 
     fn is_available(&self, woken: Woken) -> bool {
-        self.entry(woken.queue, woken.key.sequence)
-            .is_some_and(|e| e.state == State::Available)
+        self.queues
+            .get(&woken.queue)
+            .is_some_and(|q| q.available(woken.key).is_some())
     }
 
     /// The next get, in order of arrival, that waits for a message like this one; none if it is not available any more.
     fn next_waiter(&self, woken: Woken, last: Option<u64>) -> Option<(u64, RequestId)> {
         let q = self.queues.get(&woken.queue)?;
-        let entry = q.entries.get(&woken.key.sequence)?;
-        match entry.state {
-            State::Available => q.waiters.next(entry, last),
-            State::Uncommitted
-            | State::Locked
-            | State::Fetching
-            | State::Channel
-            | State::Damaged
-            | State::Poison => None,
+        if q.waiters.is_empty() {
+            return None;
         }
+        q.waiters.next(&q.available(woken.key)?, last)
     }
 }

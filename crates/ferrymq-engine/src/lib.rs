@@ -20,14 +20,17 @@ mod engine;
 mod expiry;
 mod get;
 mod limits;
+mod memory;
 mod messages;
 mod moves;
+mod ordered;
 mod outcomes;
 mod pending;
 mod put;
 mod queue;
 mod recovery;
 mod request;
+mod resting;
 mod settle;
 #[cfg(test)]
 mod tests;

@@ -10,21 +10,15 @@ use ferrymq_types::{
 };
 
 use crate::engine::{Step, Woken};
-use crate::queue::{Entry, QueueState, State, hash_id};
+use crate::queue::{Entry, QueueState, State};
+use crate::resting::hash_id;
 use crate::{Engine, Event};
-
-/// What a message in memory costs beside its data, in bytes; roughly.
-const MESSAGE_OVERHEAD: u64 = 512;
 
 /// Bytes that the write set of a message takes beside its header and body; roughly, rounded up.
 pub(crate) const ROW_BYTES: u64 = 640;
 
 /// Bytes that the deletion of a message takes in a write set, rounded up.
 pub(crate) const DELETE_BYTES: u64 = 64;
-
-pub(crate) fn memory_bytes(message: &Message) -> u64 {
-    (message.data_length() as u64).saturating_add(MESSAGE_OVERHEAD)
-}
 
 pub(crate) fn length_of(row: &MessageRow) -> u32 {
     u32::try_from(row.header.len())
@@ -49,17 +43,21 @@ pub(crate) fn message_of(row: MessageRow, body: Bytes) -> Arc<Message> {
     })
 }
 
-/// An entry that nobody sees yet.
+/// The entry of a message in this state.
 pub(crate) fn entry_of(
     descriptor: &MessageDescriptor,
     body: BodyId,
     length: u32,
-    memory: Option<Arc<Message>>,
+    state: State,
 ) -> Entry {
     let correlation = descriptor.correlation_id;
     Entry {
         message_id: descriptor.message_id,
-        correlation: (!correlation.is_none()).then(|| hash_id(correlation.as_bytes())),
+        correlation: if correlation.is_none() {
+            0
+        } else {
+            hash_id(correlation.as_bytes())
+        },
         body,
         position: Position::ZERO,
         expires_at: descriptor.expires_at,
@@ -69,9 +67,15 @@ pub(crate) fn entry_of(
         journaled_count: 0,
         priority: descriptor.priority,
         persistence: descriptor.persistence,
-        state: State::Fetching,
-        memory,
+        state,
     }
+}
+
+/// A message that was taken away.
+pub(crate) struct Removed {
+    pub(crate) entry: Entry,
+    /// Its bytes, if they were in memory.
+    pub(crate) message: Option<Arc<Message>>,
 }
 
 impl Engine {
@@ -88,8 +92,8 @@ impl Engine {
         self.queues.get_mut(&id)
     }
 
-    pub(crate) fn entry(&self, queue: ObjectId, sequence: Sequence) -> Option<&Entry> {
-        self.queues.get(&queue)?.entries.get(&sequence)
+    pub(crate) fn entry(&self, queue: ObjectId, sequence: Sequence) -> Option<Entry> {
+        self.queues.get(&queue)?.entry(sequence)
     }
 
     /// Whether a queue can take a message of this many bytes now. `MAXDEPTH` counts uncommitted messages.
@@ -119,7 +123,7 @@ impl Engine {
         match persistence {
             Persistence::Persistent => Ok(()),
             Persistence::NonPersistent => {
-                if self.non_persistent_bytes.saturating_add(bytes)
+                if self.memory.non_persistent_bytes().saturating_add(bytes)
                     > self.limits.non_persistent_bytes_max
                 {
                     Err(ReasonCode::STORAGE_NOT_AVAILABLE)
@@ -141,17 +145,41 @@ impl Engine {
         }
     }
 
-    /// Adds a message that nobody sees yet.
-    pub(crate) fn insert(&mut self, queue: ObjectId, sequence: Sequence, entry: Entry) {
+    /// Adds a message in its state; with its bytes, if they are in hand.
+    pub(crate) fn insert(
+        &mut self,
+        queue: ObjectId,
+        sequence: Sequence,
+        entry: Entry,
+        message: Option<Arc<Message>>,
+    ) {
         let Some(q) = self.queues.get_mut(&queue) else {
             return;
         };
-        if let (false, Some(message)) = (entry.is_persistent(), &entry.memory) {
-            self.non_persistent_bytes = self
-                .non_persistent_bytes
-                .saturating_add(memory_bytes(message));
-        }
         q.insert(sequence, entry);
+        match message {
+            Some(message) if entry.is_persistent() && entry.state != State::Uncommitted => {
+                self.memory
+                    .cache(sequence, message, self.limits.cache_bytes_max);
+            }
+            Some(message) => self.memory.keep(sequence, message),
+            None => {}
+        }
+    }
+
+    /// Adds a message that everybody sees, as of a write set.
+    pub(crate) fn insert_shown(
+        &mut self,
+        queue: ObjectId,
+        sequence: Sequence,
+        mut entry: Entry,
+        message: Arc<Message>,
+        position: Position,
+    ) {
+        entry.state = State::Available;
+        entry.position = position;
+        self.insert(queue, sequence, entry, Some(message));
+        self.shown(queue, sequence, &entry, true);
     }
 
     /// Lets everybody see a message, as of a write set; who waits for it is served at the end of the step.
@@ -168,63 +196,50 @@ impl Engine {
         let Some(q) = self.queues.get_mut(&queue) else {
             return;
         };
-        q.changed(position);
-        let keeps_expired = q.keeps_expired;
-        let Some(entry) = q.set_state(sequence, State::Available) else {
+        let mut uncommitted = false;
+        let entry = q.change(sequence, |entry| {
+            uncommitted = entry.state == State::Uncommitted;
+            entry.state = State::Available;
+            entry.position = entry.position.max(position);
+        });
+        let Some(entry) = entry else {
             return;
         };
-        entry.position = entry.position.max(position);
-        let (expires_at, priority) = (entry.expires_at, entry.priority);
-        let (persistent, memory) = (entry.is_persistent(), entry.memory.clone());
-        let key = q.key(sequence, priority);
-        let first = q.available_len() == 1;
-        self.woken.push_back(Woken {
-            queue,
-            key,
-            first,
-            triggers,
-        });
-        if let (Some(at), false) = (expires_at, keeps_expired) {
-            self.expiry.insert((at, queue, sequence));
+        if uncommitted {
+            self.memory.committed(sequence, self.limits.cache_bytes_max);
         }
-        if let (true, Some(message)) = (persistent, memory) {
-            self.remember(queue, sequence, &message);
-        }
+        self.shown(queue, sequence, &entry, triggers);
     }
 
-    /// Keeps a persistent message in memory, as long as there is room; the oldest go first.
-    fn remember(&mut self, queue: ObjectId, sequence: Sequence, message: &Message) {
-        let bytes = memory_bytes(message);
-        if self.cache.insert(sequence, (queue, bytes)).is_none() {
-            self.cache_bytes = self.cache_bytes.saturating_add(bytes);
-        }
-        while self.cache_bytes > self.limits.cache_bytes_max {
-            let Some((oldest, (queue, bytes))) = self.cache.pop_first() else {
-                break;
-            };
-            self.cache_bytes = self.cache_bytes.saturating_sub(bytes);
-            let entry = self
-                .queues
-                .get_mut(&queue)
-                .and_then(|q| q.entries.get_mut(&oldest));
-            if let Some(entry) = entry {
-                entry.memory = None;
-            }
+    /// What follows from a message's becoming available.
+    fn shown(&mut self, queue: ObjectId, sequence: Sequence, entry: &Entry, triggers: bool) {
+        let Some(q) = self.queues.get_mut(&queue) else {
+            return;
+        };
+        q.changed(entry.position);
+        self.woken.push_back(Woken {
+            queue,
+            key: q.key(sequence, entry.priority),
+            first: q.available_len() == 1,
+            triggers,
+        });
+        if let (Some(at), false) = (entry.expires_at, q.keeps_expired) {
+            self.expiry.insert((at, queue, sequence), ());
         }
     }
 
     /// Takes a message out of sight.
     pub(crate) fn hide(&mut self, queue: ObjectId, sequence: Sequence, state: State) {
         if let Some(q) = self.queues.get_mut(&queue)
-            && let Some(entry) = q.set_state(sequence, state)
+            && let Some(entry) = q.change(sequence, |entry| entry.state = state)
             && let Some(at) = entry.expires_at
         {
-            self.expiry.remove(&(at, queue, sequence));
+            self.expiry.remove((at, queue, sequence));
         }
     }
 
     /// Takes a message away for good.
-    pub(crate) fn remove(&mut self, queue: ObjectId, sequence: Sequence) -> Option<Entry> {
+    pub(crate) fn remove(&mut self, queue: ObjectId, sequence: Sequence) -> Option<Removed> {
         let q = self.queues.get_mut(&queue)?;
         let entry = q.remove(sequence)?;
         // A full queue is said to be full again after it drained to four fifths.
@@ -235,17 +250,10 @@ impl Engine {
             q.full_reported = false;
         }
         if let Some(at) = entry.expires_at {
-            self.expiry.remove(&(at, queue, sequence));
+            self.expiry.remove((at, queue, sequence));
         }
-        if let (false, Some(message)) = (entry.is_persistent(), &entry.memory) {
-            self.non_persistent_bytes = self
-                .non_persistent_bytes
-                .saturating_sub(memory_bytes(message));
-        }
-        if let Some((_, bytes)) = self.cache.remove(&sequence) {
-            self.cache_bytes = self.cache_bytes.saturating_sub(bytes);
-        }
-        Some(entry)
+        let message = self.memory.remove(sequence);
+        Some(Removed { entry, message })
     }
 
     /// The changes that put a persistent message on a queue; without its body if another row named that before (rule U8).

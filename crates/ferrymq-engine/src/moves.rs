@@ -1,6 +1,8 @@
 //! Moves from one queue to another in one write set (invariant C5): poison messages to a backout queue, and to the
 //! dead-letter queue what cannot be delivered.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use ferrymq_objects::{Enabled, LocalQueue, Queue, Target};
 use ferrymq_types::{
@@ -11,8 +13,9 @@ use ferrymq_types::{
 use crate::account::Note;
 use crate::engine::Step;
 use crate::limits::{BACKOUT_THRESHOLD_REACHED, POISON_RETRY_INTERVAL};
-use crate::messages::{entry_of, length_of};
-use crate::queue::State;
+use crate::messages::{Removed, entry_of, length_of};
+use crate::queue::{Entry, State};
+use crate::resting::usual_body;
 use crate::{Engine, Event};
 
 /// Moves that become one write set.
@@ -49,10 +52,16 @@ impl Engine {
 
     /// Whether a message was backed out so often that its queue gives it up.
     pub(crate) fn is_poison(&self, queue: ObjectId, sequence: Sequence) -> bool {
-        self.entry(queue, sequence).is_some_and(|entry| {
-            self.threshold(queue)
+        self.entry(queue, sequence)
+            .is_some_and(|entry| self.is_poisoned(queue, &entry))
+    }
+
+    /// As [`Engine::is_poison`], of a message that is at hand.
+    pub(crate) fn is_poisoned(&self, queue: ObjectId, entry: &Entry) -> bool {
+        entry.backout_count > 0
+            && self
+                .threshold(queue)
                 .is_some_and(|threshold| entry.backout_count >= threshold)
-        })
     }
 
     /// The backout queue, if it can take a message from `from`.
@@ -195,7 +204,11 @@ impl Engine {
         let Some(from_name) = self.queues.get(&from).map(|q| q.name.clone()) else {
             return;
         };
-        let Some(old) = self.remove(from, sequence) else {
+        let Some(Removed {
+            entry: old,
+            message: old_message,
+        }) = self.remove(from, sequence)
+        else {
             return;
         };
         let persistent = old.is_persistent();
@@ -208,15 +221,15 @@ impl Engine {
         }
         let body = if persistent && moved.new_body.is_some() {
             plan.changes.push(Change::DeleteBody { id: old.body });
-            self.next_body()
+            usual_body(new_sequence, old.persistence)
         } else {
             old.body
         };
         let body_length = moved.new_body.as_ref().map_or(row.body_length, |b| {
             u32::try_from(b.len()).unwrap_or(u32::MAX)
         });
-        let memory = old.memory.map(|message| {
-            std::sync::Arc::new(Message {
+        let message = old_message.map(|message| {
+            Arc::new(Message {
                 descriptor: moved.descriptor.clone(),
                 header: moved.header.clone(),
                 body: moved
@@ -231,7 +244,12 @@ impl Engine {
             body,
             body_length,
         };
-        let entry = entry_of(&new_row.descriptor, body, length_of(&new_row), memory);
+        let entry = entry_of(
+            &new_row.descriptor,
+            body,
+            length_of(&new_row),
+            State::Fetching,
+        );
         plan.notes.push(Note {
             message_id: entry.message_id,
             from: from_name,
@@ -240,11 +258,11 @@ impl Engine {
             who: moved.who,
             durable: persistent,
         });
-        self.insert(to, new_sequence, entry);
         if persistent {
             self.changes_of_put(to, new_sequence, new_row, moved.new_body, &mut plan.changes);
         }
         plan.touched.push(from);
+        self.insert(to, new_sequence, entry, message);
         plan.arrived.push((to, new_sequence));
     }
 
@@ -270,7 +288,7 @@ impl Engine {
             let Some(q) = self.queues.get(&queue) else {
                 continue;
             };
-            if let Some(entry) = q.entries.get(&sequence) {
+            if let Some(entry) = q.entry(sequence) {
                 let event = Event::PoisonHeld {
                     queue: q.name.clone(),
                     sequence,

@@ -14,7 +14,7 @@ use crate::{ConnectionId, Effect, Engine, Event, FetchId, Fetched, RequestId};
 /// A request that is not answered yet.
 #[derive(Debug)]
 pub(crate) enum Pending {
-    Get(PendingGet),
+    Get(Box<PendingGet>),
     Browse(PendingBrowse),
     SenderGet(SenderGet),
     DeadLetter(PendingDeadLetter),
@@ -167,7 +167,7 @@ impl Engine {
             return;
         };
         match pending {
-            Pending::Get(p) => self.get_fetched(step, fetching.request, p, sequence, read),
+            Pending::Get(p) => self.get_fetched(step, fetching.request, *p, sequence, read),
             Pending::Browse(p) => self.browse_fetched(step, fetching.request, p, sequence, read),
             Pending::SenderGet(p) => {
                 self.sender_fetched(step, fetching.request, p, sequence, read.map(|(_, m)| m));

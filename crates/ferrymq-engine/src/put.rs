@@ -5,14 +5,16 @@ use std::sync::Arc;
 use bytes::Bytes;
 use ferrymq_objects::{Enabled, LocalQueue, QueueManager, Target};
 use ferrymq_types::{
-    BodyId, Change, ExceptionReport, Message, MessageDescriptor, MessageType, ObjectId,
-    Persistence, Position, QueueManagerName, QueueName, ReasonCode, TransmissionHeader,
-    UnitOfWorkId, UnitOfWorkOutcome, UnitOfWorkRow,
+    Change, ExceptionReport, Message, MessageDescriptor, MessageType, ObjectId, Persistence,
+    Position, QueueManagerName, QueueName, ReasonCode, Sequence, TransmissionHeader, UnitOfWorkId,
+    UnitOfWorkOutcome, UnitOfWorkRow,
 };
 
 use crate::engine::{Answer, Step};
-use crate::messages::{ROW_BYTES, entry_of, memory_bytes, row_of};
-use crate::queue::State;
+use crate::memory::memory_bytes;
+use crate::messages::{ROW_BYTES, entry_of, row_of};
+use crate::queue::{Entry, State};
+use crate::resting::usual_body;
 use crate::{ConnectionId, Context, Engine, Failure, Put, PutDone, Reply};
 
 /// Highest `MsgSeqNumber`.
@@ -249,25 +251,9 @@ impl Engine {
         write_bytes: u64,
     ) {
         let sequence = self.next_sequence();
-        let mut entry = self.new_entry(message);
-        entry.state = State::Uncommitted;
-        self.insert(queue, sequence, entry);
+        let entry = new_entry(&message, sequence, State::Uncommitted);
+        self.insert(queue, sequence, entry, Some(Arc::new(message)));
         self.add_put(unit, queue, sequence, bytes, write_bytes);
-    }
-
-    fn new_entry(&mut self, message: Message) -> crate::queue::Entry {
-        let body = match message.descriptor.persistence {
-            Persistence::Persistent => self.next_body(),
-            Persistence::NonPersistent => BodyId::ZERO,
-        };
-        let length = u32::try_from(message.data_length()).unwrap_or(u32::MAX);
-        let message = Arc::new(message);
-        entry_of(
-            &message.descriptor,
-            body,
-            length,
-            Some(Arc::clone(&message)),
-        )
     }
 
     /// Puts a message that is visible as soon as it is durable.
@@ -279,7 +265,7 @@ impl Engine {
         token: Option<UnitOfWorkId>,
     ) -> Position {
         let sequence = self.next_sequence();
-        let entry = self.new_entry(message);
+        let entry = new_entry(&message, sequence, State::Available);
         let outcome = token.map(|id| UnitOfWorkRow {
             id,
             outcome: UnitOfWorkOutcome::Committed,
@@ -287,17 +273,14 @@ impl Engine {
             message_id: Some(entry.message_id),
         });
         let mut changes = Vec::new();
-        if entry.is_persistent()
-            && let Some(message) = &entry.memory
-        {
-            let row = row_of(message, entry.body);
+        if entry.is_persistent() {
+            let row = row_of(&message, entry.body);
             let body = Some(message.body.clone());
             self.changes_of_put(queue, sequence, row, body, &mut changes);
             if let Some(row) = &outcome {
                 changes.push(Change::SetUnitOfWork(row.clone()));
             }
         }
-        self.insert(queue, sequence, entry);
         let position = self.write_any(step, changes);
         if let Some(row) = outcome {
             self.remember_outcome(row, position, position > Position::ZERO);
@@ -305,7 +288,7 @@ impl Engine {
         if let Some(q) = self.queue(queue) {
             q.last_put = Some(step.now);
         }
-        self.show(queue, sequence, position);
+        self.insert_shown(queue, sequence, entry, Arc::new(message), position);
         position
     }
 
@@ -318,6 +301,12 @@ impl Engine {
     ) -> Position {
         self.put_now(step, queue, message, None)
     }
+}
+
+fn new_entry(message: &Message, sequence: Sequence, state: State) -> Entry {
+    let body = usual_body(sequence, message.descriptor.persistence);
+    let length = u32::try_from(message.data_length()).unwrap_or(u32::MAX);
+    entry_of(&message.descriptor, body, length, state)
 }
 
 fn with_transmission_header(

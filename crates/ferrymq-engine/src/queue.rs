@@ -1,8 +1,7 @@
 //! The messages of one queue, and which of them can be had in what order.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::hash::{DefaultHasher, Hasher};
-use std::sync::Arc;
+use std::ops::Bound;
 
 use ferrymq_objects::{DeliverySequence, LocalQueue};
 use ferrymq_types::{
@@ -10,6 +9,7 @@ use ferrymq_types::{
     QueueName, Sequence, Timestamp,
 };
 
+use crate::resting::{RestingMessages, hash_id};
 use crate::waiters::Waiters;
 use crate::{Cursor, MatchIds};
 
@@ -19,17 +19,6 @@ pub(crate) struct Key {
     /// 0 for the highest priority; 0 for all on a FIFO queue.
     pub(crate) rank: u8,
     pub(crate) sequence: Sequence,
-}
-
-impl Key {
-    const FIRST: Self = Self {
-        rank: 0,
-        sequence: Sequence::ZERO,
-    };
-    const LAST: Self = Self {
-        rank: u8::MAX,
-        sequence: Sequence::new(u64::MAX),
-    };
 }
 
 /// What may be done with a message.
@@ -51,12 +40,12 @@ pub(crate) enum State {
     Poison,
 }
 
-/// What decisions need of a message. Small: a queue may hold millions.
-#[derive(Debug)]
+/// What decisions need of a message. Its bytes are in [`crate::memory::Memory`], in the store, or in both.
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Entry {
     pub(crate) message_id: MessageId,
-    /// Hash of the correlation id; `None` if that is none.
-    pub(crate) correlation: Option<u64>,
+    /// Hash of the correlation id; 0 if that is none.
+    pub(crate) correlation: u32,
     pub(crate) body: BodyId,
     /// The write set that made it as it is; zero if none did.
     pub(crate) position: Position,
@@ -70,8 +59,6 @@ pub(crate) struct Entry {
     pub(crate) priority: Priority,
     pub(crate) persistence: Persistence,
     pub(crate) state: State,
-    /// The message; always there if it is non-persistent or uncommitted.
-    pub(crate) memory: Option<Arc<Message>>,
 }
 
 impl Entry {
@@ -87,19 +74,12 @@ impl Entry {
     }
 }
 
-/// A fixed-key hash: the same in every run, so that the same inputs give the same effects.
-pub(crate) fn hash_id(bytes: &[u8; 24]) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    hasher.write(bytes);
-    hasher.finish()
-}
-
 /// Which messages are wanted, ready to be looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Wanted {
     pub(crate) ids: MatchIds,
-    pub(crate) message_id: Option<u64>,
-    pub(crate) correlation: Option<u64>,
+    pub(crate) message_id: Option<u32>,
+    pub(crate) correlation: Option<u32>,
 }
 
 impl Wanted {
@@ -121,7 +101,7 @@ impl Wanted {
         self.ids.message_id.is_none_or(|id| id == entry.message_id)
             && self
                 .correlation
-                .is_none_or(|hash| entry.correlation == Some(hash))
+                .is_none_or(|hash| entry.correlation == hash)
     }
 
     /// Whether the message is wanted.
@@ -145,10 +125,10 @@ pub(crate) struct QueueState {
     /// Whether the journal has its row.
     pub(crate) row_written: bool,
     pub(crate) closed: bool,
-    pub(crate) entries: BTreeMap<Sequence, Entry>,
-    available: BTreeSet<Key>,
-    by_message_id: BTreeSet<(u64, Key)>,
-    by_correlation: BTreeSet<(u64, Key)>,
+    /// Messages that anybody may get.
+    resting: RestingMessages,
+    /// All others: few, since each belongs to a unit of work, a channel or a request, or is damaged or poison.
+    held: BTreeMap<Sequence, Entry>,
     pub(crate) waiters: Waiters,
     /// The last write set that changed it.
     pub(crate) last_change: Position,
@@ -173,10 +153,8 @@ impl QueueState {
             definition: None,
             row_written: false,
             closed: false,
-            entries: BTreeMap::new(),
-            available: BTreeSet::new(),
-            by_message_id: BTreeSet::new(),
-            by_correlation: BTreeSet::new(),
+            resting: RestingMessages::default(),
+            held: BTreeMap::new(),
             waiters: Waiters::default(),
             last_change: Position::ZERO,
             uncommitted: 0,
@@ -191,11 +169,11 @@ impl QueueState {
 
     /// `CURDEPTH`: committed and uncommitted messages.
     pub(crate) fn depth(&self) -> u64 {
-        self.entries.len() as u64
+        self.resting.len().saturating_add(self.held.len()) as u64
     }
 
     pub(crate) fn available_len(&self) -> usize {
-        self.available.len()
+        self.resting.len()
     }
 
     /// Notes that a write set changed this queue.
@@ -239,128 +217,125 @@ impl QueueState {
         }
     }
 
-    /// Changes the state of a message. `None` if it is not here.
-    pub(crate) fn set_state(&mut self, sequence: Sequence, state: State) -> Option<&mut Entry> {
-        let key = {
-            let entry = self.entries.get(&sequence)?;
-            self.key(sequence, entry.priority)
-        };
-        let entry = self.entries.get_mut(&sequence)?;
-        let by_id = (hash_id(entry.message_id.as_bytes()), key);
-        let by_correlation = entry.correlation.map(|hash| (hash, key));
-        let counts = |state| match state {
-            State::Uncommitted | State::Locked => 1,
-            State::Available
-            | State::Fetching
-            | State::Channel
-            | State::Damaged
-            | State::Poison => 0,
-        };
-        self.uncommitted = self
-            .uncommitted
-            .saturating_sub(counts(entry.state))
-            .saturating_add(counts(state));
-        let (was, is) = (entry.state == State::Available, state == State::Available);
-        entry.state = state;
-        if was && !is {
-            self.available.remove(&key);
-            self.by_message_id.remove(&by_id);
-            if let Some(by) = by_correlation {
-                self.by_correlation.remove(&by);
-            }
-        } else if is && !was {
-            self.available.insert(key);
-            self.by_message_id.insert(by_id);
-            if let Some(by) = by_correlation {
-                self.by_correlation.insert(by);
-            }
+    /// A message, if it is here.
+    pub(crate) fn entry(&self, sequence: Sequence) -> Option<Entry> {
+        // Nothing is held on most queues most of the time.
+        if !self.held.is_empty()
+            && let Some(entry) = self.held.get(&sequence)
+        {
+            return Some(*entry);
         }
-        Some(entry)
+        self.resting.get(sequence)
     }
 
-    /// Adds a message that nobody sees yet.
-    pub(crate) fn insert(&mut self, sequence: Sequence, mut entry: Entry) {
-        if entry.state == State::Uncommitted {
-            self.uncommitted = self.uncommitted.saturating_add(1);
+    /// A message that can be had.
+    pub(crate) fn available(&self, key: Key) -> Option<Entry> {
+        self.resting.get_at(key)
+    }
+
+    /// Adds a message in its state.
+    pub(crate) fn insert(&mut self, sequence: Sequence, entry: Entry) {
+        self.uncommitted = self.uncommitted.saturating_add(counts(entry.state));
+        if entry.state == State::Available {
+            let key = self.key(sequence, entry.priority);
+            self.resting.insert(key, &entry);
         } else {
-            entry.state = State::Fetching;
+            self.held.insert(sequence, entry);
         }
-        self.entries.insert(sequence, entry);
     }
 
     /// Takes a message away.
     pub(crate) fn remove(&mut self, sequence: Sequence) -> Option<Entry> {
-        self.set_state(sequence, State::Fetching)?;
-        self.poison.remove(&sequence);
-        self.entries.remove(&sequence)
+        let entry = match self.held.remove(&sequence) {
+            Some(entry) => {
+                self.poison.remove(&sequence);
+                entry
+            }
+            None => self.resting.remove(sequence)?,
+        };
+        self.uncommitted = self.uncommitted.saturating_sub(counts(entry.state));
+        Some(entry)
+    }
+
+    /// Changes a message. `None` if it is not here; else as it is now.
+    pub(crate) fn change(
+        &mut self,
+        sequence: Sequence,
+        change: impl FnOnce(&mut Entry),
+    ) -> Option<Entry> {
+        let held = self.held.get_mut(&sequence);
+        if let Some(entry) = held {
+            let before = entry.state;
+            let mut changed = *entry;
+            change(&mut changed);
+            if changed.state != State::Available {
+                *entry = changed;
+                self.uncommitted = self
+                    .uncommitted
+                    .saturating_sub(counts(before))
+                    .saturating_add(counts(changed.state));
+                return Some(changed);
+            }
+            self.held.remove(&sequence);
+            self.uncommitted = self.uncommitted.saturating_sub(counts(before));
+            self.insert(sequence, changed);
+            return Some(changed);
+        }
+        let mut entry = self.resting.remove(sequence)?;
+        change(&mut entry);
+        self.insert(sequence, entry);
+        Some(entry)
     }
 
     /// Builds the order anew, after `MSGDLVSQ` changed.
     pub(crate) fn reorder(&mut self) {
-        self.available.clear();
-        self.by_message_id.clear();
-        self.by_correlation.clear();
-        let shown: Vec<Sequence> = self
-            .entries
-            .iter_mut()
-            .filter(|(_, e)| e.state == State::Available)
-            .map(|(sequence, e)| {
-                e.state = State::Fetching;
-                *sequence
-            })
-            .collect();
-        for sequence in shown {
-            self.set_state(sequence, State::Available);
+        let mut before = std::mem::take(&mut self.resting);
+        for (sequence, entry) in before.drain() {
+            self.insert(sequence, entry);
         }
     }
 
-    /// The first message behind `after` that may be wanted.
+    /// The first message behind `after` that may be wanted and is none of `not`.
     pub(crate) fn find(
         &self,
         wanted: &Wanted,
         after: Option<Key>,
-        not: &[Sequence],
+        not: &BTreeSet<Sequence>,
     ) -> Option<Key> {
-        use core::ops::Bound::{Excluded, Included, Unbounded};
-        let fits = |key: &Key| {
-            !not.contains(&key.sequence)
-                && self
-                    .entries
-                    .get(&key.sequence)
-                    .is_some_and(|entry| wanted.may_be(entry))
-        };
-        let by_hash = |set: &BTreeSet<(u64, Key)>, hash: u64| {
-            let from = after.map_or(Included((hash, Key::FIRST)), |key| Excluded((hash, key)));
-            // A key behind the last one leaves nothing to look through.
-            if after.is_some_and(|key| key >= Key::LAST) {
-                return None;
-            }
-            set.range((from, Included((hash, Key::LAST))))
-                .map(|(_, key)| *key)
-                .find(fits)
-        };
-        match (wanted.message_id, wanted.correlation) {
-            (Some(hash), _) => by_hash(&self.by_message_id, hash),
-            (None, Some(hash)) => by_hash(&self.by_correlation, hash),
-            (None, None) => self
-                .available
-                .range((after.map_or(Unbounded, Excluded), Unbounded))
-                .copied()
-                .find(fits),
-        }
+        self.resting.find(wanted, after, not)
+    }
+
+    /// The messages that somebody holds, or that nobody can have.
+    pub(crate) fn held(&self) -> impl Iterator<Item = (Sequence, &Entry)> {
+        self.held.iter().map(|(sequence, entry)| (*sequence, entry))
+    }
+
+    /// All messages in the order of their sequences, from one on.
+    pub(crate) fn entries(&self, from: Bound<Sequence>) -> impl Iterator<Item = (Sequence, Entry)> {
+        let mut held = self.held.range((from, Bound::Unbounded)).peekable();
+        let mut resting = self.resting.by_sequence(from).peekable();
+        std::iter::from_fn(move || match (held.peek(), resting.peek()) {
+            (Some((held_first, _)), Some((first, _))) if first < *held_first => resting.next(),
+            (Some(_), _) => held.next().map(|(sequence, entry)| (*sequence, *entry)),
+            (None, _) => resting.next(),
+        })
+    }
+
+    /// The messages that can be had and expire.
+    pub(crate) fn expiring(&self) -> impl Iterator<Item = (Timestamp, Sequence)> {
+        self.resting.expiring()
     }
 
     /// When the oldest message that is available was put: the first of each priority is looked at.
     pub(crate) fn oldest(&self) -> Option<Timestamp> {
-        (0..=Priority::MAX.get())
-            .filter_map(|rank| {
-                let from = Key {
-                    rank,
-                    sequence: Sequence::ZERO,
-                };
-                let key = self.available.range(from..).next()?;
-                self.entries.get(&key.sequence).map(|e| e.put_time)
-            })
-            .min()
+        self.resting.oldest()
+    }
+}
+
+/// What a message in this state adds to `UNCOM`.
+const fn counts(state: State) -> u64 {
+    match state {
+        State::Uncommitted | State::Locked => 1,
+        State::Available | State::Fetching | State::Channel | State::Damaged | State::Poison => 0,
     }
 }

@@ -25,10 +25,10 @@ impl EngineBuilder {
     /// An engine that goes on after `position` of the journal, in run `epoch`.
     #[must_use]
     pub fn new(qmgr: Arc<QueueManager>, epoch: Epoch, position: Position, now: Timestamp) -> Self {
-        Self {
-            engine: Engine::new(qmgr, epoch, position),
-            now,
-        }
+        let mut engine = Engine::new(qmgr, epoch, position);
+        // First, so that each message takes its place in the order of its queue as it comes.
+        engine.adopt_definitions();
+        Self { engine, now }
     }
 
     /// The run and the position to go on from, for a store that knows them only after it has given its rows.
@@ -58,30 +58,39 @@ impl EngineBuilder {
         row: &MessageRow,
         delivery_count: u32,
     ) {
-        let counters = &mut self.engine.counters;
-        counters.sequence = counters.sequence.max(sequence.get());
-        counters.body = counters.body.max(row.body.get());
-        let mut entry = entry_of(&row.descriptor, row.body, length_of(row), None);
+        self.number_used(sequence.get().max(row.body.get()));
+        let state = State::Available;
+        let mut entry = entry_of(&row.descriptor, row.body, length_of(row), state);
         entry.backout_count = delivery_count;
         entry.journaled_count = delivery_count;
-        self.queue_state(queue).insert(sequence, entry);
+        let state = self.queue_state(queue);
+        state.insert(sequence, entry);
+        if let (Some(at), false) = (entry.expires_at, state.keeps_expired) {
+            self.engine.expiry.insert((at, queue, sequence), ());
+        }
     }
 
     /// A queue.
     pub fn queue(&mut self, queue: ObjectId, row: QueueRow) {
         let state = self.queue_state(queue);
-        state.name = row.name;
+        if state.definition.is_none() {
+            state.name = row.name;
+        }
         state.closed = row.closed;
         state.row_written = true;
     }
 
     /// The counters.
     pub fn counters(&mut self, sequence: Sequence, body: BodyId) {
+        self.number_used(sequence.get().max(body.get()));
         let counters = &mut self.engine.counters;
-        counters.sequence = counters.sequence.max(sequence.get());
-        counters.body = counters.body.max(body.get());
-        counters.reserved_sequence = counters.reserved_sequence.max(sequence.get());
-        counters.reserved_body = counters.reserved_body.max(body.get());
+        let reserved = sequence.get().min(body.get());
+        counters.reserved_sequence = counters.reserved_sequence.max(reserved);
+    }
+
+    fn number_used(&mut self, number: u64) {
+        let counters = &mut self.engine.counters;
+        counters.sequence = counters.sequence.max(number);
     }
 
     /// A sending channel.
@@ -134,8 +143,7 @@ impl EngineBuilder {
             now: self.now,
             effects,
         };
-        engine.adopt_definitions();
-        engine.show_recovered();
+        engine.lock_recovered();
         let unknown: Vec<(ObjectId, QueueName, u64)> = engine
             .queues
             .values()
@@ -159,7 +167,7 @@ impl EngineBuilder {
 
 impl Engine {
     /// Messages of batches in doubt are locked again (rule U4); all others can be had.
-    fn show_recovered(&mut self) {
+    fn lock_recovered(&mut self) {
         for sender in self.senders.values_mut() {
             let queue = self.queues.get_mut(&sender.row.transmission_queue);
             let Some(q) = queue else {
@@ -171,23 +179,14 @@ impl Engine {
             };
             for batch in &mut sender.row.in_doubt {
                 // Non-persistent ones were in memory only.
-                batch
-                    .messages
-                    .retain(|sequence| q.set_state(*sequence, State::Channel).is_some());
+                batch.messages.retain(|sequence| {
+                    let locked = q.change(*sequence, |entry| entry.state = State::Channel);
+                    if let Some(at) = locked.and_then(|entry| entry.expires_at) {
+                        self.expiry.remove((at, q.id, *sequence));
+                    }
+                    locked.is_some()
+                });
             }
-        }
-        let all: Vec<(ObjectId, Sequence)> = self
-            .queues
-            .iter()
-            .flat_map(|(id, q)| {
-                q.entries
-                    .iter()
-                    .filter(|(_, e)| e.state == State::Fetching)
-                    .map(|(sequence, _)| (*id, *sequence))
-            })
-            .collect();
-        for (queue, sequence) in all {
-            self.show(queue, sequence, Position::ZERO);
         }
     }
 }

@@ -220,7 +220,7 @@ impl Engine {
         for &(queue, sequence) in &unit.puts {
             if let Some(entry) = self.entry(queue, sequence)
                 && entry.is_persistent()
-                && let Some(message) = entry.memory.clone()
+                && let Some(message) = self.memory.get(sequence).cloned()
             {
                 let row = row_of(&message, entry.body);
                 let body = Some(message.body.clone());
@@ -229,7 +229,7 @@ impl Engine {
         }
         for (sequence, locked) in &unit.gets {
             if let Some(entry) = self.entry(locked.queue, *sequence) {
-                Self::changes_of_removal(locked.queue, *sequence, entry, &mut changes);
+                Self::changes_of_removal(locked.queue, *sequence, &entry, &mut changes);
             }
         }
         let entries = self.account_entries(step.now, unit.notes, &mut changes);
@@ -253,8 +253,8 @@ impl Engine {
         let mut after = position;
         for (sequence, locked) in &unit.gets {
             // A commit that writes nothing still says that these messages were there (rule U7).
-            if let Some(entry) = self.remove(locked.queue, *sequence) {
-                after = after.max(entry.position);
+            if let Some(removed) = self.remove(locked.queue, *sequence) {
+                after = after.max(removed.entry.position);
             }
             if let Some(q) = self.queue(locked.queue) {
                 q.changed(position);
@@ -341,14 +341,14 @@ impl Engine {
         let mut returned = Vec::new();
         for (sequence, locked) in unit.gets {
             let queue = locked.queue;
-            let Some(entry) = self
-                .queues
-                .get_mut(&queue)
-                .and_then(|q| q.entries.get_mut(&sequence))
-            else {
+            let entry = self.queues.get_mut(&queue).and_then(|q| {
+                q.change(sequence, |entry| {
+                    entry.backout_count = entry.backout_count.saturating_add(1);
+                })
+            });
+            let Some(entry) = entry else {
                 continue;
             };
-            entry.backout_count = entry.backout_count.saturating_add(1);
             let count = entry.backout_count;
             let to_journal = entry.is_persistent() && entry.journaled_count != count;
             let moved = match locked.row {

@@ -3,14 +3,15 @@
 use std::collections::BTreeSet;
 
 use crate::RequestId;
-use crate::queue::{Entry, Wanted, hash_id};
+use crate::queue::{Entry, Wanted};
+use crate::resting::hash_id;
 
 /// What a waiting get is filed under.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Filed {
     Any,
-    MessageId(u64),
-    CorrelationId(u64),
+    MessageId(u32),
+    CorrelationId(u32),
 }
 
 fn file(wanted: &Wanted) -> Filed {
@@ -59,7 +60,7 @@ impl Waiters {
         [
             Some(Filed::Any),
             Some(Filed::MessageId(hash_id(entry.message_id.as_bytes()))),
-            entry.correlation.map(Filed::CorrelationId),
+            (entry.correlation != 0).then_some(Filed::CorrelationId(entry.correlation)),
         ]
         .into_iter()
         .flatten()

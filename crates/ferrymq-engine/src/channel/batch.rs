@@ -119,7 +119,7 @@ impl Engine {
         let mut changes = Vec::new();
         for sequence in &gone {
             if let Some(entry) = self.entry(queue, *sequence) {
-                Self::changes_of_removal(queue, *sequence, entry, &mut changes);
+                Self::changes_of_removal(queue, *sequence, &entry, &mut changes);
             }
         }
         let position = if changed {

@@ -1,6 +1,6 @@
 //! The sending end: opens a transmission queue and takes messages from it in order.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use ferrymq_objects::{Channel, Enabled, Queue, Usage};
@@ -312,11 +312,11 @@ impl Engine {
             let Some(q) = self.queues.get(&p.queue) else {
                 return;
             };
-            let Some(key) = q.find(&any, after, &[]) else {
+            let Some(key) = q.find(&any, after, &BTreeSet::new()) else {
                 return;
             };
             after = Some(key);
-            let Some(entry) = q.entries.get(&key.sequence) else {
+            let Some(entry) = q.available(key) else {
                 return;
             };
             if entry.is_expired(step.now) && !q.keeps_expired {
@@ -326,7 +326,7 @@ impl Engine {
             bytes = bytes.saturating_add(u64::from(entry.length));
             p.chosen.push(Chosen {
                 sequence: key.sequence,
-                message: entry.memory.clone(),
+                message: self.memory.get(key.sequence).cloned(),
                 fast: p.fast && !entry.is_persistent(),
             });
             self.hide(p.queue, key.sequence, State::Fetching);

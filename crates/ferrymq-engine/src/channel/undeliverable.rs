@@ -10,7 +10,8 @@ use ferrymq_types::{
 
 use crate::account::Note;
 use crate::engine::{Answer, Step};
-use crate::messages::{memory_bytes, row_of};
+use crate::memory::memory_bytes;
+use crate::messages::row_of;
 use crate::moves::{Moved, Plan};
 use crate::pending::{Pending, PendingDeadLetter};
 use crate::queue::State;
@@ -156,7 +157,8 @@ impl Engine {
             },
             Ok(queue) => {
                 let entry = self.entry(queue, sequence);
-                match entry.and_then(|e| Some((e.memory.clone()?, e.body))) {
+                let message = self.memory.get(sequence).cloned();
+                match entry.and_then(|e| Some((message?, e.body))) {
                     None => {
                         self.fetch(step, id, queue, sequence);
                         return self.wait(

@@ -1,6 +1,7 @@
 //! A queue manager on the bench: requests in, effects performed, crashes on demand.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -513,11 +514,11 @@ impl World {
         for (id, q) in &e.queues {
             let mut uncommitted = 0;
             let mut shown = 0;
-            for (sequence, entry) in &q.entries {
-                let memory = entry
-                    .memory
-                    .as_ref()
-                    .map(|m| crate::messages::memory_bytes(m));
+            assert_eq!(q.entries(Bound::Unbounded).count() as u64, q.depth());
+            for (sequence, entry) in q.entries(Bound::Unbounded) {
+                let message = e.memory.get(sequence);
+                let memory = message.map(|m| crate::memory::memory_bytes(m));
+                assert!(message.is_none_or(|m| m.descriptor.message_id == entry.message_id));
                 match entry.state {
                     State::Uncommitted | State::Locked => uncommitted += 1,
                     State::Available => {
@@ -526,18 +527,17 @@ impl World {
                             available += 1;
                         }
                     }
-                    State::Poison => assert!(q.poison.contains_key(sequence)),
+                    State::Poison => assert!(q.poison.contains_key(&sequence)),
                     State::Fetching | State::Channel | State::Damaged => {}
                 }
                 if !entry.is_persistent() {
                     non_persistent += memory.expect("non-persistent ones are in memory");
-                } else if let Some((queue, bytes)) = e.cache.get(sequence) {
-                    assert_eq!((queue, Some(*bytes)), (id, memory));
-                    cached += bytes;
+                } else if e.memory.is_cached(sequence) {
+                    cached += memory.expect("what is cached is in memory");
                 } else {
                     assert!(memory.is_none() || entry.state == State::Uncommitted);
                 }
-                let written = self.rows.messages.contains_key(&(*id, *sequence));
+                let written = self.rows.messages.contains_key(&(*id, sequence));
                 assert_eq!(
                     written,
                     entry.is_persistent() && entry.state != State::Uncommitted,
@@ -551,9 +551,9 @@ impl World {
         for (queue, sequence) in rows {
             assert!(e.entry(*queue, *sequence).is_some(), "a row without entry");
         }
-        assert_eq!(e.non_persistent_bytes, non_persistent);
-        assert_eq!(e.cache_bytes, cached);
-        assert_eq!(e.cache.values().map(|(_, b)| b).sum::<u64>(), cached);
+        assert_eq!(e.memory.non_persistent_bytes(), non_persistent);
+        assert_eq!(e.memory.cache_bytes(), cached);
+        assert_eq!(e.memory.cached().map(|(_, b)| b).sum::<u64>(), cached);
         assert_eq!(e.expiry.len(), available);
         assert!(e.woken.is_empty());
     }

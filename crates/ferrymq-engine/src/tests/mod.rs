@@ -16,6 +16,7 @@ mod durability;
 mod expiry;
 mod get;
 mod put;
+mod queue;
 mod random;
 mod receiver;
 mod sender;
