@@ -515,3 +515,46 @@ fn an_account_lists_what_was_cleared() {
     );
     assert!(entry["to"].is_null(), "{out}");
 }
+
+#[test]
+fn a_load_is_measured_and_every_message_of_it_arrives_once() {
+    let home = Home::new();
+    let dev = Dev::start(&home);
+    let defined: Vec<String> = ["LOAD.1", "LOAD.2", "LOAD", "LOAD.REPLY.1"]
+        .iter()
+        .map(|queue| format!("DEFINE QLOCAL({queue})"))
+        .collect();
+    for define in &defined {
+        dev.check(&["mqsc", "QM1", "-e", define], 0);
+    }
+    let load = |verb: &str, more: &[&str]| {
+        let mut words = vec!["bench", verb, "--queue", "LOAD", "--verify", "-o", "json"];
+        words.extend(more);
+        json(&dev.check(&words, 0).0)
+    };
+    let clean = serde_json::json!({ "lost": 0, "duplicated": 0, "damaged": 0 });
+    let two = ["--clients", "2", "--queues", "2", "--messages", "500"];
+    let report = load("putget", &two);
+    assert_eq!(
+        (&report["messages"], &report["verified"]),
+        (&1000.into(), &clean)
+    );
+    let report = load("roundtrip", &["--messages", "50"]);
+    assert_eq!(
+        (&report["messages"], &report["verified"]),
+        (&50.into(), &clean)
+    );
+    load("put", &["--messages", "200", "--syncpoint", "20"]);
+    // What is there already would be taken for what is put.
+    let (_, err) = dev.check(
+        &["bench", "putget", "--queue", "LOAD", "--messages", "1"],
+        2,
+    );
+    assert!(err.contains("queue LOAD is not empty"), "{err}");
+    let report = load("get", &["--messages", "200"]);
+    assert_eq!(report["verified"], clean);
+    load("put", &["--messages", "10"]);
+    let report = load("get", &["--messages", "10"]);
+    assert_eq!(report["verified"], clean);
+    assert!(report["latency_us"]["p99"].as_u64() >= report["latency_us"]["p50"].as_u64());
+}

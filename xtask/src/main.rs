@@ -1,5 +1,6 @@
 //! What a developer runs: `cargo xtask <command>`. Depends on next to nothing, so that it is there in seconds.
 
+mod bench;
 mod demo;
 mod run;
 mod setup;
@@ -30,6 +31,10 @@ const COMMANDS: &[(&str, &str)] = &[
         "sim",
         "the simulator alone: --seeds N [--first S] [--release]",
     ),
+    (
+        "bench",
+        "a table of speeds beside what wire and disk allow: [--runs N] [--shorter N] [--deep N]",
+    ),
     ("setup", "install what the build needs, where it is missing"),
     ("docs", "build the documentation of the workspace"),
 ];
@@ -49,6 +54,9 @@ struct Options {
     release: bool,
     seeds: Option<u64>,
     first: Option<u64>,
+    runs: Option<u64>,
+    shorter: Option<u64>,
+    deep: Option<u64>,
 }
 
 fn parse(command: &str, arguments: &[String]) -> Result<Options, String> {
@@ -67,6 +75,9 @@ fn parse(command: &str, arguments: &[String]) -> Result<Options, String> {
             ("sim", "--release") => options.release = true,
             ("sim", "--seeds") => options.seeds = Some(number()?),
             ("sim", "--first") => options.first = Some(number()?),
+            ("bench", "--runs") => options.runs = Some(number()?.max(1)),
+            ("bench", "--shorter") => options.shorter = Some(number()?.max(1)),
+            ("bench", "--deep") => options.deep = Some(number()?.max(100)),
             _ => return Err(format!("{command} does not know {argument}")),
         }
     }
@@ -75,7 +86,7 @@ fn parse(command: &str, arguments: &[String]) -> Result<Options, String> {
 
 fn execute(command: &str, options: &Options) -> Result<ExitCode, Outcome> {
     // First, since what it installs decides how everything is built.
-    if matches!(command, "setup" | "demo" | "test" | "ci" | "sim") {
+    if matches!(command, "setup" | "demo" | "test" | "ci" | "sim" | "bench") {
         setup::ensure()?;
     }
     let workspace = Workspace::find();
@@ -97,6 +108,15 @@ fn execute(command: &str, options: &Options) -> Result<ExitCode, Outcome> {
         "tidy" => tidy::check(&workspace)?,
         "fix" => suites::fix(&workspace)?,
         "sim" => suites::simulate(&workspace, options.seeds, options.first, options.release)?,
+        "bench" => {
+            let binary = suites::build_release_binary(&workspace)?;
+            let plan = bench::Plan {
+                runs: options.runs.unwrap_or(5),
+                shorter: options.shorter.unwrap_or(1),
+                deep: options.deep.unwrap_or(1_000_000),
+            };
+            bench::run(&binary, &workspace.target, &plan)?;
+        }
         "docs" => suites::docs(&workspace)?,
         _ => return Err(Outcome::Usage(format!("there is no command {command}"))),
     }

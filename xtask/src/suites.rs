@@ -25,8 +25,18 @@ pub(crate) fn build_binary(workspace: &Workspace) -> Result<PathBuf, Outcome> {
     built(workspace)
 }
 
+/// Builds `ferrymq` as it is released and answers where it is.
+pub(crate) fn build_release_binary(workspace: &Workspace) -> Result<PathBuf, Outcome> {
+    workspace.step(workspace.cargo(BUILD_BINARY).arg("--release"))?;
+    built_as(workspace, "release")
+}
+
 fn built(workspace: &Workspace) -> Result<PathBuf, Outcome> {
-    let binary = workspace.target.join("debug/ferrymq");
+    built_as(workspace, "debug")
+}
+
+fn built_as(workspace: &Workspace, profile: &str) -> Result<PathBuf, Outcome> {
+    let binary = workspace.target.join(profile).join("ferrymq");
     if binary.is_file() {
         return Ok(binary);
     }

@@ -129,8 +129,86 @@ pub(crate) enum Command {
     /// What was recorded
     #[command(subcommand)]
     Log(LogCommand),
+    /// Load: how fast, how late, and whether every message arrives once
+    #[command(subcommand)]
+    Bench(BenchCommand),
     /// Print the version
     Version,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum BenchCommand {
+    /// Put messages
+    Put(BenchArgs),
+    /// Get messages that are there, pushed and settled
+    Get(BenchArgs),
+    /// Put and get at the same time
+    Putget(BenchArgs),
+    /// Request and reply: requests to QUEUE, replies to QUEUE.REPLY.1 and so on
+    Roundtrip(BenchArgs),
+    /// What wire and disk allow: a server that appends what comes to a file, syncs it, and answers
+    Floor(FloorArgs),
+}
+
+#[derive(Debug, Clone, Args)]
+pub(crate) struct BenchArgs {
+    /// Queue, or with --queues the beginning of QUEUE.1, QUEUE.2 and so on; they must exist
+    #[arg(long, value_name = "QUEUE", default_value = "BENCH", value_parser = parse::name::<QueueName>)]
+    pub(crate) queue: QueueName,
+    /// Connections that put, and as many that get
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) clients: u32,
+    /// Queues, shared out among the clients
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) queues: u32,
+    /// Length of a message in bytes, at least 32: 1024, 64KiB, 1MiB
+    #[arg(long, value_name = "BYTES", default_value = "1024", value_parser = parse::message_length)]
+    pub(crate) size: usize,
+    /// Messages of each client
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 10_000,
+        conflicts_with = "duration"
+    )]
+    pub(crate) messages: u64,
+    /// Put for so long instead
+    #[arg(long, value_name = "DURATION", value_parser = parse::duration)]
+    pub(crate) duration: Option<Duration>,
+    /// Messages a second of all clients together [default: as many as go]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) rate: Option<u32>,
+    /// Messages of a client that may be under way
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) window: u32,
+    /// Messages survive a restart; this is the default
+    #[arg(long, conflicts_with = "nonpersistent")]
+    pub(crate) persistent: bool,
+    /// Messages do not survive a restart
+    #[arg(long)]
+    pub(crate) nonpersistent: bool,
+    /// Puts of a unit of work; without it each put is one by itself
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) syncpoint: Option<u32>,
+    /// Check that every message arrives once and whole; ends with 1 if not
+    #[arg(long)]
+    pub(crate) verify: bool,
+    /// Print the result as comma-separated values with a heading
+    #[arg(long)]
+    pub(crate) csv: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct FloorArgs {
+    /// Port on 127.0.0.1; 0 takes a free one and prints it
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    pub(crate) port: u16,
+    /// The file that is written
+    #[arg(long, value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Length of the file in bytes: it is written round and round
+    #[arg(long, value_name = "BYTES", default_value = "64MiB", value_parser = parse::byte_count)]
+    pub(crate) length: usize,
 }
 
 #[derive(Debug, Args)]

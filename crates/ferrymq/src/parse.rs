@@ -39,6 +39,38 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         .ok_or_else(wrong)
 }
 
+/// A number of bytes: `1024`, `64KiB`, `1MiB`, `2GiB`.
+pub(crate) fn byte_count(text: &str) -> Result<usize, String> {
+    let wrong = || format!("`{text}` is no number of bytes: write 1024, 64KiB, 1MiB or 2GiB");
+    let unit_at = text
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(text.len());
+    let (number, unit) = text.split_at(unit_at);
+    let number: usize = number.parse().map_err(|_| wrong())?;
+    let unit: usize = match unit {
+        "" => 1,
+        "KiB" => 1024,
+        "MiB" => 1024 * 1024,
+        "GiB" => 1024 * 1024 * 1024,
+        _ => return Err(wrong()),
+    };
+    number.checked_mul(unit).ok_or_else(wrong)
+}
+
+/// The length of a message that says who sent it and when.
+pub(crate) fn message_length(text: &str) -> Result<usize, String> {
+    let length = byte_count(text)?;
+    let longest = ferrymq_types::MESSAGE_LENGTH_MAX as usize;
+    if (crate::commands::bench::BODY_LENGTH_MIN..=longest).contains(&length) {
+        Ok(length)
+    } else {
+        Err(format!(
+            "a message of the load has {} to {longest} bytes",
+            crate::commands::bench::BODY_LENGTH_MIN
+        ))
+    }
+}
+
 /// An expiry: a duration, as tenths of a second.
 pub(crate) fn expiry(text: &str) -> Result<u32, String> {
     let tenths = duration(text)?.as_millis().div_ceil(100);

@@ -1,6 +1,7 @@
 //! The commands, a file each.
 
 mod account;
+pub(crate) mod bench;
 mod browse;
 mod cert;
 mod channel;
@@ -106,6 +107,7 @@ async fn perform(invocation: &mut Invocation, command: Command) -> Result<(), Fa
         Command::Rc(args) => rc::run(invocation, &args),
         Command::Dump(_) => dump::run(invocation).await,
         Command::Log(LogCommand::Account { since }) => account::run(invocation, since).await,
+        Command::Bench(command) => bench::run(invocation, command).await,
         Command::Version => version::run(invocation),
     }
 }
@@ -127,6 +129,7 @@ fn action(command: &Command) -> String {
         Command::Rc(_) => "rc".to_owned(),
         Command::Dump(_) => "dump".to_owned(),
         Command::Log(LogCommand::Account { .. }) => "log account".to_owned(),
+        Command::Bench(_) => "bench".to_owned(),
         Command::Version => "version".to_owned(),
     }
 }
@@ -138,7 +141,7 @@ fn limit(cli: &Cli) -> Option<Duration> {
         (Some(Duration::ZERO), _) => None,
         (Some(timeout), _) => Some(timeout),
         // As long as there is something to stream, or for each command of a script on its own.
-        (None, Command::Mqsc(_) | Command::Dump(_) | Command::Log(_)) => None,
+        (None, Command::Mqsc(_) | Command::Dump(_) | Command::Log(_) | Command::Bench(_)) => None,
         (None, Command::Get(args)) => {
             // Each message may be waited for.
             match args.count {
