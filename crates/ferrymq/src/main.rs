@@ -17,6 +17,10 @@ use clap::Parser as _;
 use crate::cli::{Cli, Format};
 use crate::failure::{Exit, Failure};
 
+/// Messages are many small allocations that one thread makes and another frees.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let exit = match Cli::try_parse() {
         Ok(cli) => commands::run(cli),
