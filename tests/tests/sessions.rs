@@ -310,3 +310,89 @@ async fn a_get_that_waits_ends_with_its_session() {
     other.put(put_to("A", "x"), None).await.expect("put");
     assert!(other.get(get_from("A"), None).await.expect("got").is_some());
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_queue_is_opened_browsed_with_locks_got_under_the_cursor_and_closed() {
+    let (_nodes, client) = node().await;
+    let session = client.session().await.expect("a session");
+    put_numbers(&session, 3).await;
+    let open = |input: wire::InputUse, browse| wire::OpenCall {
+        queue: "A".into(),
+        input: input.into(),
+        browse,
+        output: true,
+        ..wire::OpenCall::default()
+    };
+    let queue = session
+        .open(open(wire::InputUse::Exclusive, true))
+        .await
+        .expect("open");
+    assert_eq!(
+        (
+            queue.resolved_queue.as_str(),
+            queue.resolved_queue_manager.as_str()
+        ),
+        ("A", "QM1")
+    );
+    let other = client.session().await.expect("a session");
+    let refused = other
+        .open(open(wire::InputUse::Shared, false))
+        .await
+        .expect_err("refused");
+    assert_eq!(refused.reason(), ReasonCode::OBJECT_IN_USE);
+    let message = wire::Message {
+        data: "longer than three".into(),
+        ..put_to("A", "").message.expect("a message")
+    };
+    queue.put(message, None).await.expect("put");
+    let first = queue
+        .browse(wire::BrowseStep::First, true)
+        .await
+        .expect("browsed");
+    assert_eq!(first.expect("a message").data, "0");
+    let got = queue.get(wire::GetCall::default()).await.expect("got");
+    assert_eq!(
+        got.expect("a message").message.data,
+        "1",
+        "the first is locked"
+    );
+    let under = wire::GetCall {
+        under_cursor: true,
+        ..wire::GetCall::default()
+    };
+    let got = queue.get(under.clone()).await.expect("got");
+    assert_eq!(got.expect("a message").message.data, "0");
+    let gone = queue.get(under).await.expect_err("gone");
+    assert_eq!(gone.reason(), ReasonCode::NO_MSG_UNDER_CURSOR);
+    queue
+        .browse(wire::BrowseStep::Next, true)
+        .await
+        .expect("browsed")
+        .expect("a message");
+    queue.unlock().await.expect("unlocked");
+    let error = queue.unlock().await.expect_err("nothing is locked");
+    assert_eq!(error.reason(), ReasonCode::NO_MSG_LOCKED);
+    queue
+        .get(wire::GetCall::default())
+        .await
+        .expect("got")
+        .expect("a message");
+    let cut = wire::GetCall {
+        get: Some(wire::GetRequest {
+            length_max: 3,
+            ..wire::GetRequest::default()
+        }),
+        accept_truncated: true,
+        ..wire::GetCall::default()
+    };
+    let cut = queue.get(cut).await.expect("got").expect("a message");
+    assert_eq!(
+        (cut.message.data, cut.warning),
+        ("lon".into(), ReasonCode::TRUNCATED_MSG_ACCEPTED)
+    );
+    queue.close().await.expect("closed");
+    other
+        .open(open(wire::InputUse::Shared, false))
+        .await
+        .expect("open");
+}

@@ -99,6 +99,7 @@ pub fn pass_on(
     syncpoint: Option<UnitOfWorkId>,
 ) -> Put {
     Put {
+        handle: None,
         queue,
         object_queue_manager,
         descriptor: message.descriptor.clone(),

@@ -41,5 +41,5 @@ pub use error::ClientError;
 pub use ferrymq_proto::status::CallError;
 pub use ferrymq_tls::{ClientFiles, RevocationPolicy, ServerRule};
 pub use ferrymq_transport::{ConnectError, Target};
-pub use session::{Answer, ConsumeMode, Consumer, Delivered, Session};
+pub use session::{Answer, ConsumeMode, Consumer, Delivered, GotMessage, Queue, Session};
 pub use stream::Responses;

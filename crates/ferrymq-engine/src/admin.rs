@@ -26,8 +26,12 @@ impl Engine {
                 QueueStatistics {
                     depth: q.depth(),
                     uncommitted: q.uncommitted,
-                    input_handles: waiting.saturating_add(channel),
-                    output_handles: putters.get(id).copied().unwrap_or_default(),
+                    input_handles: waiting.saturating_add(channel).saturating_add(q.inputs()),
+                    output_handles: putters
+                        .get(id)
+                        .copied()
+                        .unwrap_or_default()
+                        .saturating_add(q.outputs()),
                     oldest: q.oldest(),
                     last_get: q.last_get,
                     last_put: q.last_put,
@@ -47,10 +51,15 @@ impl Engine {
             return Ok(());
         };
         let held = q.held().any(|(_, e)| match e.state {
-            State::Uncommitted | State::Locked | State::Fetching | State::Channel => true,
+            State::Uncommitted
+            | State::Locked
+            | State::Fetching
+            | State::Channel
+            | State::Browsed => true,
             State::Available | State::Damaged | State::Poison => false,
         });
-        if held || !q.waiters.is_empty() || q.sender.is_some() {
+        let open = q.inputs() > 0 || q.outputs() > 0;
+        if held || open || !q.waiters.is_empty() || q.sender.is_some() {
             return Err(Failure::of(ReasonCode::OBJECT_IN_USE, &q.name));
         }
         Ok(())
@@ -147,7 +156,7 @@ impl Engine {
                 let held = match entry.state {
                     // Nobody has put it yet.
                     State::Uncommitted => continue,
-                    State::Locked | State::Channel | State::Fetching => true,
+                    State::Locked | State::Channel | State::Fetching | State::Browsed => true,
                     State::Available | State::Damaged | State::Poison => false,
                 };
                 if items.len() >= limit as usize {

@@ -8,7 +8,7 @@ use ferrymq_types::{Message, MessageRow, Position, ReasonCode, Sequence};
 use crate::engine::Step;
 use crate::pending::{Pending, PendingBrowse};
 use crate::queue::{State, Wanted};
-use crate::{Browse, Browsed, ConnectionId, Engine, Reply, RequestId};
+use crate::{Browse, BrowseStep, Browsed, ConnectionId, Engine, Failure, Reply, RequestId};
 
 impl Engine {
     pub(crate) fn browse(
@@ -18,20 +18,57 @@ impl Engine {
         connection: ConnectionId,
         browse: Browse,
     ) {
-        let queue = match self.input_queue(&browse.queue) {
-            Ok(queue) => queue,
-            Err(failure) => return step.reply(id, Position::ZERO, Err(failure)),
+        match self.start_browse(connection, browse) {
+            Ok(pending) => self.run_browse(step, id, pending),
+            Err(failure) => step.reply(id, Position::ZERO, Err(failure)),
+        }
+    }
+
+    /// Where a browse begins; the cursor of its handle moves, so what it has locked is free.
+    fn start_browse(
+        &mut self,
+        connection: ConnectionId,
+        browse: Browse,
+    ) -> Result<PendingBrowse, Failure> {
+        let (mut name, mut after, mut only) = (browse.queue, None, None);
+        let handle = match browse.step {
+            BrowseStep::First => None,
+            BrowseStep::After(cursor) => {
+                after = Some(cursor);
+                None
+            }
+            BrowseStep::FirstOf(handle) => {
+                (name, _) = self.handle_for_browse(connection, handle)?;
+                Some(handle)
+            }
+            BrowseStep::Next(handle) => {
+                (name, after) = self.handle_for_browse(connection, handle)?;
+                Some(handle)
+            }
+            BrowseStep::UnderCursor(handle) => {
+                (name, only) = self.handle_for_browse(connection, handle)?;
+                if only.is_none() {
+                    return Err(Failure::of(ReasonCode::NO_MSG_UNDER_CURSOR, &name));
+                }
+                Some(handle)
+            }
         };
-        let after = browse
-            .after
-            .and_then(|cursor| self.queues.get(&queue).map(|q| q.key_of_cursor(cursor)));
-        let pending = PendingBrowse {
+        if handle.is_none() && browse.lock {
+            return Err(Failure::of(ReasonCode::OPTIONS_ERROR, &name));
+        }
+        let queue = self.input_queue(&name)?;
+        if let Some(handle) = handle {
+            self.unlock_cursor(connection, handle);
+        }
+        let key = |cursor| self.queues.get(&queue).map(|q| q.key_of_cursor(cursor));
+        Ok(PendingBrowse {
             connection,
             queue,
             wanted: Wanted::new(browse.matching),
-            after,
-        };
-        self.run_browse(step, id, pending);
+            after: after.and_then(key),
+            only: only.and_then(key),
+            handle: handle.map(|handle| (handle, browse.lock)),
+        })
     }
 
     /// Looks for the next message that is in memory, or starts to read one.
@@ -41,8 +78,16 @@ impl Engine {
                 return step.fail(id, Position::ZERO, ReasonCode::Q_DELETED);
             };
             let last_change = q.last_change;
-            let Some(key) = q.find(&p.wanted, p.after, &BTreeSet::new()) else {
-                return step.fail(id, last_change, ReasonCode::NO_MSG_AVAILABLE);
+            let found = match p.only {
+                None => q.find(&p.wanted, p.after, &BTreeSet::new()),
+                Some(key) => Some(key).filter(|key| q.available(*key).is_some()),
+            };
+            let Some(key) = found else {
+                let reason = match p.only {
+                    None => ReasonCode::NO_MSG_AVAILABLE,
+                    Some(_) => ReasonCode::NO_MSG_UNDER_CURSOR,
+                };
+                return step.fail(id, last_change, reason);
             };
             let sequence = key.sequence;
             let Some(entry) = q.available(key) else {
@@ -57,7 +102,7 @@ impl Engine {
                 self.fetch(step, id, p.queue, sequence);
                 return self.wait(id, Pending::Browse(p));
             };
-            if p.wanted.is(&message) {
+            if p.only.is_some() || p.wanted.is(&message) {
                 return self.browsed(step, id, &p, sequence, message);
             }
             p.after = Some(key);
@@ -65,7 +110,7 @@ impl Engine {
     }
 
     fn browsed(
-        &self,
+        &mut self,
         step: &mut Step<'_>,
         id: RequestId,
         p: &PendingBrowse,
@@ -83,6 +128,9 @@ impl Engine {
             backout_count: entry.backout_count,
             cursor: q.cursor(sequence, &entry),
         };
+        if let Some((handle, lock)) = p.handle {
+            self.set_cursor(p.connection, handle, browsed.cursor, lock);
+        }
         step.reply(id, entry.position, Ok(Reply::Browsed(browsed)));
     }
 
@@ -100,7 +148,7 @@ impl Engine {
             && let Some((_, message)) = read
         {
             let expired = entry.is_expired(step.now) && !q.keeps_expired;
-            if !expired && p.wanted.is(&message) {
+            if !expired && (p.only.is_some() || p.wanted.is(&message)) {
                 return self.browsed(step, id, &p, sequence, message);
             }
             // Not the wanted one after all: go on behind it.

@@ -113,6 +113,17 @@ pub struct PutDone {
     pub resolved_queue_manager: String,
 }
 
+/// A queue is open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opened {
+    /// By which it is used.
+    pub handle: crate::HandleId,
+    /// `ResolvedQName`.
+    pub resolved_queue: String,
+    /// `ResolvedQMgrName`.
+    pub resolved_queue_manager: String,
+}
+
 /// A message that was got.
 #[derive(Debug, Clone)]
 pub struct Got {
@@ -212,6 +223,8 @@ pub enum Reply {
     Done,
     /// A message was put.
     Put(PutDone),
+    /// A queue is open.
+    Opened(Opened),
     /// A message was got.
     Got(Got),
     /// Messages were got: one or more.

@@ -35,6 +35,7 @@ pub struct Engine {
     pub(crate) counters: Counters,
     pub(crate) puts_allowed: bool,
     pub(crate) queues: BTreeMap<ObjectId, QueueState>,
+    pub(crate) handles: crate::handles::Handles,
     pub(crate) units: BTreeMap<UnitOfWorkId, UnitOfWork>,
     pub(crate) unit_of_work_bytes: u64,
     pub(crate) units_by_connection: BTreeSet<(ConnectionId, UnitOfWorkId)>,
@@ -82,6 +83,7 @@ pub(crate) struct Counters {
     message_id: u64,
     fetch: u64,
     arrival: u64,
+    pub(crate) handle: u64,
 }
 
 /// One step: when it is, and what comes out.
@@ -136,6 +138,7 @@ impl Engine {
             counters: Counters::default(),
             puts_allowed: true,
             queues: BTreeMap::new(),
+            handles: BTreeMap::new(),
             units: BTreeMap::new(),
             unit_of_work_bytes: 0,
             units_by_connection: BTreeSet::new(),
@@ -214,6 +217,13 @@ impl Engine {
                 sequence,
                 reason,
             } => return self.sender_dead_letter(step, id, connection, channel, sequence, reason),
+            Request::Open {
+                queue,
+                object_queue_manager,
+                options,
+            } => self.open(connection, queue, object_queue_manager, options),
+            Request::Close { handle } => self.close(step, connection, handle),
+            Request::Unlock { handle } => self.unlock_browsed(connection, handle),
             Request::Begin { id } => self.begin(connection, id),
             Request::Commit { id } => self.commit(step, connection, id),
             Request::BackOut { id } => self.back_out(step, connection, id),

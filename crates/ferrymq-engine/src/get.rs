@@ -12,8 +12,8 @@ use crate::engine::{Step, Woken};
 use crate::limits::DELIVERY_NOTE_DELAY;
 use crate::messages::{DELETE_BYTES, row_of};
 use crate::pending::Pending;
-use crate::queue::{Entry, State, Wanted};
-use crate::{ConnectionId, Engine, Failure, FetchId, Get, Got, Reply, RequestId};
+use crate::queue::{Entry, QueueState, State, Wanted};
+use crate::{ConnectionId, Cursor, Engine, Failure, FetchId, Get, Got, Reply, RequestId};
 
 /// A get that looks for a message, waits for one, or waits for the store.
 #[derive(Debug)]
@@ -22,6 +22,8 @@ pub(crate) struct PendingGet {
     pub(crate) get: Get,
     pub(crate) queue: ObjectId,
     pub(crate) wanted: Wanted,
+    /// The message under a cursor: no other.
+    only: Option<Cursor>,
     /// Until when it waits, and when it came: set once it waits.
     pub(crate) waiting: Option<(Timestamp, u64)>,
     /// The message that is locked for it while it is read.
@@ -63,6 +65,35 @@ impl Engine {
         Ok(id)
     }
 
+    /// What a get reads: a queue by name or by handle, or the message under the handle's cursor.
+    fn source(
+        &mut self,
+        connection: ConnectionId,
+        get: &mut Get,
+    ) -> Result<(ObjectId, Option<Cursor>), Failure> {
+        let Some(handle) = get.handle else {
+            if get.under_cursor {
+                return Err(Failure::of(ReasonCode::OPTIONS_ERROR, &get.queue));
+            }
+            let queue = self.input_queue(&get.queue)?;
+            if self.queues.get(&queue).is_some_and(QueueState::exclusive) {
+                return Err(Failure::of(ReasonCode::OBJECT_IN_USE, &get.queue));
+            }
+            return Ok((queue, None));
+        };
+        get.queue = self.handle_for_input(connection, handle)?;
+        let queue = self.input_queue(&get.queue)?;
+        if !get.under_cursor {
+            return Ok((queue, None));
+        }
+        let (_, cursor) = self.handle_for_browse(connection, handle)?;
+        let cursor =
+            cursor.ok_or_else(|| Failure::of(ReasonCode::NO_MSG_UNDER_CURSOR, &get.queue))?;
+        // Free for a moment: within this step nobody else is served.
+        self.unlock_cursor(connection, handle);
+        Ok((queue, Some(cursor)))
+    }
+
     pub(crate) fn get(
         &mut self,
         step: &mut Step<'_>,
@@ -70,8 +101,9 @@ impl Engine {
         connection: ConnectionId,
         get: Get,
     ) {
-        let queue = match self.input_queue(&get.queue) {
-            Ok(queue) => queue,
+        let mut get = get;
+        let (queue, only) = match self.source(connection, &mut get) {
+            Ok(source) => source,
             Err(failure) => return step.reply(id, Position::ZERO, Err(failure)),
         };
         if let Some(unit) = get.syncpoint
@@ -85,6 +117,7 @@ impl Engine {
             get,
             queue,
             wanted,
+            only,
             waiting: None,
             fetch: None,
             rejected: BTreeSet::new(),
@@ -102,7 +135,13 @@ impl Engine {
                 return step.fail(id, Position::ZERO, ReasonCode::Q_DELETED);
             };
             let last_change = q.last_change;
-            let Some(key) = q.find(&p.wanted, None, &p.rejected) else {
+            let found = match p.only {
+                None => q.find(&p.wanted, None, &p.rejected),
+                Some(cursor) => Some(q.key_of_cursor(cursor)).filter(|key| {
+                    q.available(*key).is_some() && !p.rejected.contains(&key.sequence)
+                }),
+            };
+            let Some(key) = found else {
                 return self.not_found(step, id, p, last_change);
             };
             let sequence = key.sequence;
@@ -143,6 +182,9 @@ impl Engine {
     ) {
         if !p.taken.is_empty() {
             return Self::reply_many(step, id, p);
+        }
+        if p.only.is_some() {
+            return step.fail(id, last_change, ReasonCode::NO_MSG_UNDER_CURSOR);
         }
         let Some(until) = p.get.wait_until.filter(|until| *until > step.now) else {
             return step.fail(id, last_change, ReasonCode::NO_MSG_AVAILABLE);
@@ -197,7 +239,7 @@ impl Engine {
         found: Found,
     ) -> Option<PendingGet> {
         let (queue, sequence) = (p.queue, found.sequence);
-        if !p.wanted.is(&found.message) {
+        if p.only.is_none() && !p.wanted.is(&found.message) {
             p.rejected.insert(sequence);
             self.unlock(queue, sequence);
             return Some(p);
@@ -218,7 +260,8 @@ impl Engine {
             return Some(p);
         }
         let length = entry.length;
-        let refused = if p.get.length_max.is_some_and(|max| length > max) {
+        let too_long = p.get.length_max.is_some_and(|max| length > max);
+        let refused = if too_long && !p.get.accept_truncated {
             Some(Failure::of(ReasonCode::TRUNCATED_MSG_FAILED, &p.get.queue))
         } else if let Some(unit) = p.get.syncpoint {
             // It may have ended while the message was read.
@@ -280,7 +323,8 @@ impl Engine {
         let (queue, sequence) = (p.queue, found.sequence);
         let backout_count = entry.backout_count;
         let mut after = entry.position;
-        match p.get.syncpoint {
+        let at_once = p.get.syncpoint_if_persistent && !entry.is_persistent();
+        match p.get.syncpoint.filter(|_| !at_once) {
             None => {
                 let mut changes = Vec::new();
                 Self::changes_of_removal(queue, sequence, entry, &mut changes);

@@ -19,6 +19,7 @@ mod effect;
 mod engine;
 mod expiry;
 mod get;
+mod handles;
 mod limits;
 mod memory;
 mod messages;
@@ -38,13 +39,13 @@ mod unit_of_work;
 mod waiters;
 
 pub use effect::{
-    Browsed, Cursor, DumpItem, Effect, Event, Failure, Got, PutDone, QueueStatistics,
+    Browsed, Cursor, DumpItem, Effect, Event, Failure, Got, Opened, PutDone, QueueStatistics,
     ReceiverState, Reply, SenderState, Transmission,
 };
 pub use engine::Engine;
 pub use limits::{Limits, OUTCOME_KEPT};
 pub use recovery::EngineBuilder;
 pub use request::{
-    Browse, ConnectionId, Context, FetchId, Fetched, Get, Input, Many, MatchIds, Put, Request,
-    RequestId, Settlement,
+    Browse, BrowseStep, ConnectionId, Context, FetchId, Fetched, Get, HandleId, Input, InputUse,
+    Many, MatchIds, OpenOptions, Put, Request, RequestId, Settlement,
 };

@@ -9,7 +9,7 @@ use crate::engine::Step;
 use crate::get::PendingGet;
 use crate::messages::message_of;
 use crate::queue::{Key, State, Wanted};
-use crate::{ConnectionId, Effect, Engine, Event, FetchId, Fetched, RequestId};
+use crate::{ConnectionId, Effect, Engine, Event, FetchId, Fetched, HandleId, RequestId};
 
 /// A request that is not answered yet.
 #[derive(Debug)]
@@ -27,6 +27,10 @@ pub(crate) struct PendingBrowse {
     pub(crate) queue: ObjectId,
     pub(crate) wanted: Wanted,
     pub(crate) after: Option<Key>,
+    /// The message under a cursor: no other.
+    pub(crate) only: Option<Key>,
+    /// Whose cursor moves, and whether it locks what it finds.
+    pub(crate) handle: Option<(HandleId, bool)>,
 }
 
 /// A dead-letter move of a sending channel whose message is being read.
@@ -143,6 +147,7 @@ impl Engine {
             self.cancel(id);
         }
         self.back_out_all(step, connection);
+        self.close_all(step, connection);
         self.disconnect_channels(connection);
     }
 
@@ -187,7 +192,11 @@ impl Engine {
             State::Available | State::Fetching => self.hide(queue, sequence, State::Damaged),
             // A batch in doubt keeps it: its partner may have it.
             State::Channel => {}
-            State::Uncommitted | State::Locked | State::Damaged | State::Poison => return,
+            State::Uncommitted
+            | State::Locked
+            | State::Browsed
+            | State::Damaged
+            | State::Poison => return,
         }
         if let Some(q) = self.queues.get(&queue) {
             step.report(

@@ -58,6 +58,10 @@ impl Engine {
         if let Some(unit) = put.syncpoint {
             self.own_unit(connection, unit)?;
         }
+        let mut put = put;
+        if let Some(handle) = put.handle {
+            (put.queue, put.object_queue_manager) = self.handle_for_output(connection, handle)?;
+        }
         let (syncpoint, token) = (put.syncpoint, put.token);
         let checked = self.check_put(step, put)?;
         let bytes = memory_bytes(&checked.message);

@@ -11,7 +11,7 @@ use ferrymq_types::{
 
 use crate::resting::{RestingMessages, hash_id};
 use crate::waiters::Waiters;
-use crate::{Cursor, MatchIds};
+use crate::{Cursor, InputUse, MatchIds};
 
 /// Where a message stands in the order of delivery: the lowest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,6 +36,8 @@ pub(crate) enum State {
     Channel,
     /// It cannot be read (rule U9).
     Damaged,
+    /// A browse has locked it.
+    Browsed,
     /// Its backout count has reached the threshold and no queue takes it (invariant B3).
     Poison,
 }
@@ -143,6 +145,10 @@ pub(crate) struct QueueState {
     pub(crate) last_put: Option<Timestamp>,
     /// The channel that has it open.
     pub(crate) sender: Option<ChannelName>,
+    /// Handles for input, for output, and whether the one for input is exclusive.
+    inputs: u32,
+    outputs: u32,
+    exclusive: bool,
 }
 
 impl QueueState {
@@ -164,7 +170,43 @@ impl QueueState {
             last_get: None,
             last_put: None,
             sender: None,
+            inputs: 0,
+            outputs: 0,
+            exclusive: false,
         }
+    }
+
+    /// A handle was opened.
+    pub(crate) fn opened(&mut self, input: Option<InputUse>, output: bool) {
+        if let Some(input) = input {
+            self.inputs = self.inputs.saturating_add(1);
+            self.exclusive = input == InputUse::Exclusive;
+        }
+        self.outputs = self.outputs.saturating_add(u32::from(output));
+    }
+
+    /// A handle was closed.
+    pub(crate) fn closed_by(&mut self, input: Option<InputUse>, output: bool) {
+        if input.is_some() {
+            self.inputs = self.inputs.saturating_sub(1);
+            self.exclusive &= self.inputs > 0;
+        }
+        self.outputs = self.outputs.saturating_sub(u32::from(output));
+    }
+
+    /// Handles for input.
+    pub(crate) const fn inputs(&self) -> u32 {
+        self.inputs
+    }
+
+    /// Handles for output.
+    pub(crate) const fn outputs(&self) -> u32 {
+        self.outputs
+    }
+
+    /// Whether one handle has it for itself.
+    pub(crate) const fn exclusive(&self) -> bool {
+        self.exclusive
     }
 
     /// `CURDEPTH`: committed and uncommitted messages.
@@ -336,6 +378,11 @@ impl QueueState {
 const fn counts(state: State) -> u64 {
     match state {
         State::Uncommitted | State::Locked => 1,
-        State::Available | State::Fetching | State::Channel | State::Damaged | State::Poison => 0,
+        State::Available
+        | State::Fetching
+        | State::Channel
+        | State::Damaged
+        | State::Browsed
+        | State::Poison => 0,
     }
 }

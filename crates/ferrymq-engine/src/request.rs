@@ -21,6 +21,34 @@ pub struct RequestId(pub u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionId(pub u64);
 
+/// A queue that a connection has open. Never used twice in one run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HandleId(pub u64);
+
+/// How a queue is opened for input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InputUse {
+    /// As its definition says. `MQOO_INPUT_AS_Q_DEF`.
+    AsQueueDefined,
+    /// With others. `MQOO_INPUT_SHARED`.
+    Shared,
+    /// By nobody else. `MQOO_INPUT_EXCLUSIVE`.
+    Exclusive,
+}
+
+/// What a queue is opened for: at least one of these. `MQOO_*`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct OpenOptions {
+    /// To get.
+    pub input: Option<InputUse>,
+    /// To browse.
+    pub browse: bool,
+    /// To put.
+    pub output: bool,
+    /// To ask for its attributes.
+    pub inquire: bool,
+}
+
 /// A fetch that the engine asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FetchId(pub u64);
@@ -95,6 +123,8 @@ pub enum Context {
 /// A put.
 #[derive(Debug, Clone)]
 pub struct Put {
+    /// Through this handle; then the names of the object do not count.
+    pub handle: Option<HandleId>,
     /// `ObjectName`.
     pub queue: QueueName,
     /// `ObjectQMgrName`; `None` is local.
@@ -120,6 +150,15 @@ pub struct Put {
 /// A get.
 #[derive(Debug, Clone)]
 pub struct Get {
+    /// Through this handle; then `queue` does not count.
+    pub handle: Option<HandleId>,
+    /// The message under the cursor of the handle, whatever else is wanted: 2034 if it is gone. `MQGMO_MSG_UNDER_CURSOR`.
+    pub under_cursor: bool,
+    /// A message that is longer than `length_max` is taken all the same, and its data cut: warning 2079.
+    /// `MQGMO_ACCEPT_TRUNCATED_MSG`.
+    pub accept_truncated: bool,
+    /// A non-persistent message is removed at once, whatever `syncpoint` says. `MQGMO_SYNCPOINT_IF_PERSISTENT`.
+    pub syncpoint_if_persistent: bool,
     /// The queue.
     pub queue: QueueName,
     /// Which messages.
@@ -162,8 +201,26 @@ pub struct Browse {
     pub queue: QueueName,
     /// Which messages.
     pub matching: MatchIds,
-    /// `None` is the first; else the next after the cursor, never going back.
-    pub after: Option<Cursor>,
+    /// Where to go on.
+    pub step: BrowseStep,
+    /// Nobody else gets or browses the message until the cursor moves, the handle is closed, or it is got. Only through a
+    /// handle. `MQGMO_LOCK`.
+    pub lock: bool,
+}
+
+/// Where a browse goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BrowseStep {
+    /// With the first message that is wanted. `MQGMO_BROWSE_FIRST`.
+    First,
+    /// With the next one after this place, never going back; without a handle.
+    After(Cursor),
+    /// With the next one after the cursor of the handle, never going back. `MQGMO_BROWSE_NEXT`.
+    Next(HandleId),
+    /// As [`BrowseStep::First`], and the cursor of the handle stands on it.
+    FirstOf(HandleId),
+    /// The message under the cursor of the handle again: 2034 if it is gone. `MQGMO_BROWSE_MSG_UNDER_CURSOR`.
+    UnderCursor(HandleId),
 }
 
 /// What can be asked of an engine.
@@ -175,6 +232,25 @@ pub enum Request {
     Get(Get),
     /// Look at the next message. Reply: [`crate::Reply::Browsed`], or failure 2033.
     Browse(Browse),
+    /// Open a queue. Reply: [`crate::Reply::Opened`].
+    Open {
+        /// `ObjectName`.
+        queue: QueueName,
+        /// `ObjectQMgrName`; `None` is local.
+        object_queue_manager: Option<QueueManagerName>,
+        /// What for.
+        options: OpenOptions,
+    },
+    /// Close a handle: a message that it has locked is free again. Reply: [`crate::Reply::Done`].
+    Close {
+        /// The handle.
+        handle: HandleId,
+    },
+    /// Free the message that a browse has locked; 2209 if it has none. Reply: [`crate::Reply::Done`].
+    Unlock {
+        /// The handle.
+        handle: HandleId,
+    },
     /// Begin a unit of work. An id that is open or has an outcome is refused. Reply: [`crate::Reply::Done`].
     Begin {
         /// Chosen by the caller, or at random by the listener.

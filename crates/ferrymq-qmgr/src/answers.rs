@@ -20,7 +20,11 @@ pub(crate) enum Kind {
     Put,
     /// A put of which only the message id is to be told.
     BriefPut,
-    Get,
+    /// A get; data beyond this length is cut.
+    Get(Option<u32>),
+    Open,
+    /// A browse through a handle.
+    Browse,
     /// Commit, back, settle.
     Done,
     /// The next messages of a consumer.

@@ -98,6 +98,8 @@ reasons! {
     OBJECT_IN_USE = 2042;
     /// The object is not of a kind that this can be done to.
     OBJECT_TYPE_ERROR = 2043;
+    /// An open option that this kind of object does not have.
+    OPTION_NOT_VALID_FOR_TYPE = 2045;
     /// Options exclude each other or are not known.
     OPTIONS_ERROR = 2046;
     /// Persistence is not known.
@@ -166,6 +168,8 @@ reasons! {
     DEF_XMIT_Q_TYPE_ERROR = 2198;
     /// The default transmission queue has another USAGE.
     DEF_XMIT_Q_USAGE_ERROR = 2199;
+    /// No message is locked by the handle's browse.
+    NO_MSG_LOCKED = 2209;
     /// Longer than the channel's negotiated MAXMSGL.
     MSG_TOO_BIG_FOR_CHANNEL = 2218;
     /// The unit-of-work handle is not valid.

@@ -2,7 +2,9 @@
 
 use bytes::Bytes;
 use ferrymq_channel::{StopMode, StopStatus};
-use ferrymq_engine::{Browse, ConnectionId, Context, Get, Input, MatchIds, Put, Request};
+use ferrymq_engine::{
+    Browse, BrowseStep, ConnectionId, Context, Get, Input, MatchIds, Put, Request,
+};
 use ferrymq_types::{
     CorrelationId, MessageDescriptor, MessageId, Persistence, Priority, QueueName, ReportOptions,
     UnitOfWorkId,
@@ -255,7 +257,8 @@ impl World {
             let request = Request::Browse(Browse {
                 queue: queue_name(queue),
                 matching: MatchIds::default(),
-                after: None,
+                step: BrowseStep::First,
+                lock: false,
             });
             return self.send(number, What::Browse { node, queue }, request);
         }
@@ -264,6 +267,10 @@ impl World {
             queue: queue_name(queue),
             matching: MatchIds::default(),
             wait_until: (wait > 200).then(|| after(self.now, wait)),
+            handle: None,
+            under_cursor: false,
+            accept_truncated: false,
+            syncpoint_if_persistent: false,
             length_max: None,
             many: None,
             syncpoint: unit,
@@ -305,6 +312,7 @@ impl World {
             ..MessageDescriptor::default()
         };
         let put = Put {
+            handle: None,
             queue: queue_name(name),
             object_queue_manager: None,
             descriptor,

@@ -200,6 +200,7 @@ impl World {
     fn put(&mut self, body: &str, to: &str, kind: Kind) {
         let message = transmission(body, to, kind);
         let put = Put {
+            handle: None,
             queue: queue("QM2"),
             object_queue_manager: None,
             descriptor: message.descriptor.clone(),

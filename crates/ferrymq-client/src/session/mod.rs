@@ -3,6 +3,7 @@
 mod answers;
 mod calls;
 mod consumer;
+mod queue;
 
 use std::sync::Arc;
 
@@ -25,6 +26,7 @@ use crate::connect::Deadline;
 use crate::{Client, ClientError};
 
 pub use consumer::{ConsumeMode, Consumer, Delivered};
+pub use queue::{GotMessage, Queue};
 
 /// A stream of calls on one connection. Each method sends at once and returns when the answer is there; the `send_`
 /// methods return when the call is on its way, so that many can be under way. What is sent while the connection is busy
@@ -158,8 +160,7 @@ impl Session {
         let put = PutCall {
             put: Some(put),
             syncpoint: bytes_of(syncpoint),
-            data_length: 0,
-            brief: false,
+            ..PutCall::default()
         };
         let read = |response| match response {
             Response::Put(put) => Some(put),
@@ -180,8 +181,8 @@ impl Session {
         let put = PutCall {
             put: Some(put),
             syncpoint: bytes_of(syncpoint),
-            data_length: 0,
             brief: true,
+            ..PutCall::default()
         };
         let read = |response| match response {
             Response::Puts(puts) => MessageId::from_slice(&puts.message_ids),
@@ -214,7 +215,7 @@ impl Session {
         let get = GetCall {
             get: Some(get),
             syncpoint: bytes_of(syncpoint),
-            wait_unlimited: false,
+            ..GetCall::default()
         };
         let read = |response| match response {
             Response::Get(got) => match got.result? {

@@ -105,9 +105,11 @@ impl Engine {
             .ok_or_else(|| Failure::of(ReasonCode::NO_MSG_AVAILABLE, channel))?;
         match entry.state {
             State::Available | State::Channel | State::Damaged => Ok(queue),
-            State::Uncommitted | State::Locked | State::Fetching | State::Poison => {
-                Err(Failure::of(ReasonCode::OBJECT_IN_USE, channel))
-            }
+            State::Uncommitted
+            | State::Locked
+            | State::Fetching
+            | State::Browsed
+            | State::Poison => Err(Failure::of(ReasonCode::OBJECT_IN_USE, channel)),
         }
     }
 

@@ -3,13 +3,18 @@
 use ferrymq_types::{Priority, ReasonCode};
 
 use super::harness::{C1, C2, World, correlation, get, put, queue_name, unit};
-use crate::{Browse, Cursor, MatchIds, Put, Reply, Request};
+use crate::{Browse, BrowseStep, Cursor, MatchIds, Put, Reply, Request};
+
+fn from(after: Option<Cursor>) -> BrowseStep {
+    after.map_or(BrowseStep::First, BrowseStep::After)
+}
 
 fn step(w: &mut World, after: Option<Cursor>) -> Result<(String, Cursor), ReasonCode> {
     let browse = Browse {
         queue: queue_name("A"),
         matching: MatchIds::default(),
-        after,
+        step: from(after),
+        lock: false,
     };
     match w.answer(C2, Request::Browse(browse)).1 {
         Ok(Reply::Browsed(b)) => Ok((
@@ -75,7 +80,8 @@ fn a_browse_whose_message_is_taken_while_it_is_read_shows_the_next() {
     let browse = Request::Browse(Browse {
         queue: queue_name("A"),
         matching: MatchIds::default(),
-        after: None,
+        step: BrowseStep::First,
+        lock: false,
     });
     let browsing = w.ask(C2, browse);
     let getting = w.ask(C1, Request::Get(get("A")));
@@ -113,7 +119,8 @@ fn a_browse_by_id_goes_on_behind_its_cursor_too() {
                 message_id: None,
                 correlation_id: Some(correlation(7)),
             },
-            after,
+            step: from(after),
+            lock: false,
         }),
     ) {
         after = Some(b.cursor);

@@ -20,8 +20,8 @@ use ferrymq_types::{
 use super::rows::Rows;
 use crate::queue::State;
 use crate::{
-    Browse, Browsed, ConnectionId, Context, Effect, Engine, Event, Failure, FetchId, Fetched, Get,
-    Got, Input, Limits, MatchIds, Put, PutDone, Reply, Request, RequestId,
+    Browse, BrowseStep, Browsed, ConnectionId, Context, Effect, Engine, Event, Failure, FetchId,
+    Fetched, Get, Got, Input, Limits, MatchIds, Put, PutDone, Reply, Request, RequestId,
 };
 
 pub(super) const C1: ConnectionId = ConnectionId(1);
@@ -169,6 +169,7 @@ pub(super) fn definitions() -> QueueManager {
 /// A put of a persistent message.
 pub(super) fn put(queue: &str, body: &str) -> Put {
     Put {
+        handle: None,
         queue: queue_name(queue),
         object_queue_manager: None,
         descriptor: MessageDescriptor::default(),
@@ -195,6 +196,10 @@ pub(super) fn get(queue: &str) -> Get {
         queue: queue_name(queue),
         matching: MatchIds::default(),
         wait_until: None,
+        handle: None,
+        under_cursor: false,
+        accept_truncated: false,
+        syncpoint_if_persistent: false,
         length_max: None,
         syncpoint: None,
         many: None,
@@ -357,6 +362,12 @@ impl World {
         }
     }
 
+    /// A put that succeeds.
+    pub(super) fn done_put(&mut self, connection: ConnectionId, put: Request) {
+        let (_, reply) = self.answer(connection, put);
+        assert!(matches!(reply, Ok(Reply::Put(_))), "{reply:?}");
+    }
+
     pub(super) fn put_refused(&mut self, put: Put) -> ReasonCode {
         self.refusal(C1, Request::Put(Box::new(put)))
     }
@@ -415,16 +426,17 @@ impl World {
     /// Browses from the start to the end.
     pub(super) fn browse(&mut self, queue: &str) -> Vec<Browsed> {
         let mut all = Vec::new();
-        let mut after = None;
+        let mut next = BrowseStep::First;
         loop {
             let browse = Browse {
                 queue: queue_name(queue),
                 matching: MatchIds::default(),
-                after,
+                step: next,
+                lock: false,
             };
             match self.answer(C2, Request::Browse(browse)) {
                 (_, Ok(Reply::Browsed(browsed))) => {
-                    after = Some(browsed.cursor);
+                    next = BrowseStep::After(browsed.cursor);
                     all.push(browsed);
                 }
                 (_, Err(failure)) => {
@@ -528,7 +540,7 @@ impl World {
                         }
                     }
                     State::Poison => assert!(q.poison.contains_key(&sequence)),
-                    State::Fetching | State::Channel | State::Damaged => {}
+                    State::Fetching | State::Channel | State::Damaged | State::Browsed => {}
                 }
                 if !entry.is_persistent() {
                     non_persistent += memory.expect("non-persistent ones are in memory");

@@ -4,6 +4,7 @@
     reason = "small numbers of tests; an overflow fails the test"
 )]
 
+mod handles;
 mod harness;
 mod rows;
 

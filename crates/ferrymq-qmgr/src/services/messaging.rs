@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use ferrymq_engine::{
-    Browse, Browsed, Context, Failure, Get, Got, MatchIds, Put, PutDone, Reply, Request as Ask,
+    Browse, BrowseStep, Browsed, Context, Failure, Get, Got, HandleId, MatchIds, Put, PutDone,
+    Reply, Request as Ask,
 };
 use ferrymq_proto::{convert, v1};
 use ferrymq_transport::PeerInfo;
@@ -91,6 +92,7 @@ impl Caller {
         };
         let token = unit_of_work_id(&request.unit_of_work_id)?;
         Ok(Ask::Put(Box::new(Put {
+            handle: None,
             queue,
             object_queue_manager,
             descriptor,
@@ -102,6 +104,23 @@ impl Caller {
             syncpoint,
             token,
         })))
+    }
+
+    /// The engine's request for a put through a handle.
+    pub(crate) fn put_through(
+        &self,
+        handle: HandleId,
+        mut request: v1::PutRequest,
+        syncpoint: Option<UnitOfWorkId>,
+    ) -> Result<Ask, Failure> {
+        unnamed().as_str().clone_into(&mut request.queue);
+        match self.put(request, syncpoint)? {
+            Ask::Put(put) => Ok(Ask::Put(Box::new(Put {
+                handle: Some(handle),
+                ..*put
+            }))),
+            _ => Err(unexpected()),
+        }
     }
 
     /// The engine's request for a get. `deadline` is the call's, if it has one.
@@ -118,6 +137,10 @@ impl Caller {
             .min(deadline.unwrap_or(WAIT_MAX))
             .min(WAIT_MAX);
         Ok(Ask::Get(Get {
+            handle: None,
+            under_cursor: false,
+            accept_truncated: false,
+            syncpoint_if_persistent: false,
             queue,
             matching,
             wait_until: (!wait.is_zero()).then(|| self.now().saturating_add(wait)),
@@ -141,6 +164,7 @@ impl Caller {
         Ok(v1::GetResponse {
             result: Some(result),
             data_length: 0,
+            reason: 0,
         })
     }
 
@@ -190,12 +214,17 @@ fn failed(reason: ReasonCode, queue: &QueueName) -> Failure {
     }
 }
 
-fn queue_name(text: &str) -> Result<QueueName, Failure> {
+pub(crate) fn queue_name(text: &str) -> Result<QueueName, Failure> {
     // A name that no queue can have is a queue that does not exist; what was sent is not repeated unless it is a name.
     QueueName::new(text).map_err(|_| Failure {
         reason: ReasonCode::UNKNOWN_OBJECT_NAME,
         object: None,
     })
+}
+
+/// The name of a queue that is known by a handle: it is not looked at.
+pub(crate) fn unnamed() -> QueueName {
+    QueueName::new("HANDLE").expect("six letters are a name")
 }
 
 /// A unit-of-work id of the wire: empty is none.
@@ -209,7 +238,7 @@ pub(crate) fn unit_of_work_id(bytes: &[u8]) -> Result<Option<UnitOfWorkId>, Fail
     Ok(id.filter(|id| !id.is_none()))
 }
 
-fn matching(message_id: &[u8], correlation_id: &[u8]) -> Result<MatchIds, ReasonCode> {
+pub(crate) fn matching(message_id: &[u8], correlation_id: &[u8]) -> Result<MatchIds, ReasonCode> {
     let message_id = convert::id(message_id, MessageId::LENGTH, MessageId::from_slice)?;
     let correlation_id = convert::id(
         correlation_id,
@@ -296,7 +325,8 @@ impl v1::messaging_server::Messaging for MessagingService {
             step: Browse {
                 queue,
                 matching,
-                after: None,
+                step: BrowseStep::First,
+                lock: false,
             },
             left: if request.limit == 0 {
                 u32::MAX
@@ -395,7 +425,7 @@ impl BrowseState {
                     }),
                     position: cursor.sequence.get(),
                 };
-                self.step.after = Some(cursor);
+                self.step.step = BrowseStep::After(cursor);
                 Ok(Some((response, self)))
             }
             Ok(_) => Err(*status(unexpected(), handle.name())),

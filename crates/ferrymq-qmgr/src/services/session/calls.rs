@@ -1,13 +1,13 @@
 //! Calls as requests to the engine.
 
-use ferrymq_engine::{Failure, Request};
+use ferrymq_engine::{Browse, BrowseStep, Failure, Get, HandleId, InputUse, OpenOptions, Request};
 use ferrymq_proto::v1::{self, session_call};
-use ferrymq_types::{ReasonCode, UnitOfWorkId};
+use ferrymq_types::{QueueManagerName, ReasonCode, UnitOfWorkId};
 
-use super::{Session, failure};
+use super::{FOR_EVER, Session, failure};
 use crate::answers::Kind;
 use crate::ids;
-use crate::services::messaging::unit_of_work_id;
+use crate::services::messaging::{matching, queue_name, unit_of_work_id, unnamed};
 
 /// A call that is ready for the engine.
 #[derive(Debug)]
@@ -22,7 +22,87 @@ fn needed(id: &[u8]) -> Result<UnitOfWorkId, Failure> {
     unit_of_work_id(id)?.ok_or_else(|| failure(ReasonCode::UOW_NOT_AVAILABLE))
 }
 
+fn handle(number: u64) -> Option<HandleId> {
+    (number != 0).then_some(HandleId(number))
+}
+
+fn needed_handle(number: u64) -> Result<HandleId, Failure> {
+    handle(number).ok_or_else(|| failure(ReasonCode::HOBJ_ERROR))
+}
+
+fn open(call: &v1::OpenCall) -> Result<Request, Failure> {
+    let queue = queue_name(&call.queue)?;
+    let object_queue_manager = match call.object_queue_manager.as_str() {
+        "" => None,
+        name => Some(QueueManagerName::new(name).map_err(|_| Failure {
+            reason: ReasonCode::UNKNOWN_REMOTE_Q_MGR,
+            object: Some(queue.to_string()),
+        })?),
+    };
+    let input = match v1::InputUse::try_from(call.input) {
+        Ok(v1::InputUse::Unspecified) => None,
+        Ok(v1::InputUse::AsQueueDefined) => Some(InputUse::AsQueueDefined),
+        Ok(v1::InputUse::Shared) => Some(InputUse::Shared),
+        Ok(v1::InputUse::Exclusive) => Some(InputUse::Exclusive),
+        Err(_) => return Err(failure(ReasonCode::OPTIONS_ERROR)),
+    };
+    Ok(Request::Open {
+        queue,
+        object_queue_manager,
+        options: OpenOptions {
+            input,
+            browse: call.browse,
+            output: call.output,
+            inquire: call.inquire,
+        },
+    })
+}
+
+fn browse(call: &v1::BrowseCall) -> Result<Request, Failure> {
+    let handle = needed_handle(call.handle)?;
+    let step = match v1::BrowseStep::try_from(call.step) {
+        Ok(v1::BrowseStep::First) => BrowseStep::FirstOf(handle),
+        Ok(v1::BrowseStep::Next) => BrowseStep::Next(handle),
+        Ok(v1::BrowseStep::UnderCursor) => BrowseStep::UnderCursor(handle),
+        Ok(v1::BrowseStep::Unspecified) | Err(_) => {
+            return Err(failure(ReasonCode::OPTIONS_ERROR));
+        }
+    };
+    Ok(Request::Browse(Browse {
+        queue: unnamed(),
+        matching: matching(&call.message_id, &call.correlation_id).map_err(failure)?,
+        step,
+        lock: call.lock,
+    }))
+}
+
 impl Session {
+    fn get(&self, call: v1::GetCall) -> Result<(Kind, Request), Failure> {
+        let mut get = call.get.ok_or_else(|| failure(ReasonCode::OPTIONS_ERROR))?;
+        let syncpoint = unit_of_work_id(&call.syncpoint)?;
+        let handle = handle(call.handle);
+        if handle.is_some() {
+            unnamed().as_str().clone_into(&mut get.queue);
+        }
+        let Request::Get(request) = self.caller.get(&get, syncpoint, None)? else {
+            return Err(failure(ReasonCode::UNEXPECTED_ERROR));
+        };
+        let cut_to = request.length_max.filter(|_| call.accept_truncated);
+        let request = Get {
+            handle,
+            under_cursor: call.under_cursor,
+            accept_truncated: call.accept_truncated,
+            syncpoint_if_persistent: call.syncpoint_if_persistent,
+            wait_until: if call.wait_unlimited {
+                Some(FOR_EVER)
+            } else {
+                request.wait_until
+            },
+            ..request
+        };
+        Ok((Kind::Get(cut_to), Request::Get(request)))
+    }
+
     /// The request of a call.
     pub(super) fn request(&self, call_id: u64, call: session_call::Call) -> Result<Asked, Failure> {
         let (kind, request) = match call {
@@ -42,22 +122,23 @@ impl Session {
                     Kind::Put
                 };
                 let syncpoint = unit_of_work_id(&call.syncpoint)?;
-                (kind, self.caller.put(put, syncpoint)?)
-            }
-            session_call::Call::Get(call) => {
-                let get = call.get.ok_or_else(|| failure(ReasonCode::OPTIONS_ERROR))?;
-                let syncpoint = unit_of_work_id(&call.syncpoint)?;
-                let get = v1::GetRequest {
-                    wait_ms: if call.wait_unlimited {
-                        u32::MAX
-                    } else {
-                        get.wait_ms
-                    },
-                    ..get
+                let request = match handle(call.handle) {
+                    Some(handle) => self.caller.put_through(handle, put, syncpoint)?,
+                    None => self.caller.put(put, syncpoint)?,
                 };
-                let deadline = None;
-                (Kind::Get, self.caller.get(&get, syncpoint, deadline)?)
+                (kind, request)
             }
+            session_call::Call::Get(call) => self.get(call)?,
+            session_call::Call::Open(call) => (Kind::Open, open(&call)?),
+            session_call::Call::Close(call) => {
+                let handle = needed_handle(call.handle)?;
+                (Kind::Done, Request::Close { handle })
+            }
+            session_call::Call::Unlock(call) => {
+                let handle = needed_handle(call.handle)?;
+                (Kind::Done, Request::Unlock { handle })
+            }
+            session_call::Call::Browse(call) => (Kind::Browse, browse(&call)?),
             session_call::Call::Commit(commit) => {
                 let id = needed(&commit.unit_of_work_id)?;
                 (Kind::Done, Request::Commit { id })

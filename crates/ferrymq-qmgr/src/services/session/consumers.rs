@@ -2,9 +2,9 @@
 
 use ferrymq_engine::{Failure, Get, Many, Request, RequestId, Settlement};
 use ferrymq_proto::v1;
-use ferrymq_types::{ReasonCode, Sequence, Timestamp, UnitOfWorkId};
+use ferrymq_types::{ReasonCode, Sequence, UnitOfWorkId};
 
-use super::{Calls, Session, failure};
+use super::{Calls, FOR_EVER, Session, failure};
 use crate::answers::{CallTag, Kind};
 use crate::handle::{AnswerTo, Asking};
 use crate::ids;
@@ -21,9 +21,6 @@ const MESSAGES_AT_ONCE_MAX: u32 = 256;
 
 /// Bytes of messages that are asked for at once: what a client that stops reading makes us hold.
 const BYTES_AT_ONCE_MAX: u64 = 1024 * 1024;
-
-/// Gets that wait until they are cancelled.
-const FOR_EVER: Timestamp = Timestamp::from_millis(u64::MAX);
 
 /// A consumer.
 #[derive(Debug)]

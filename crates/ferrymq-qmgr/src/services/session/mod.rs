@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ferrymq_engine::{Failure, RequestId};
 use ferrymq_proto::v1::{self, session_call};
-use ferrymq_types::ReasonCode;
+use ferrymq_types::{ReasonCode, Timestamp};
 use futures::{Stream, StreamExt as _};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -35,6 +35,9 @@ const GET_WEIGHT: u32 = 16;
 
 /// Calls that are handed to the engine together.
 const HANDED_OVER_MAX: usize = 1024;
+
+/// Until when a get waits that waits until it is cancelled.
+const FOR_EVER: Timestamp = Timestamp::from_millis(u64::MAX);
 
 /// What both directions of a session know.
 #[derive(Debug)]
@@ -62,8 +65,8 @@ struct Calls {
 /// What a call counts for while it is under way.
 const fn weight(kind: Kind) -> u32 {
     match kind {
-        Kind::Get => GET_WEIGHT,
-        Kind::Begin(_) | Kind::Put | Kind::BriefPut | Kind::Done | Kind::Consume => 1,
+        Kind::Get(_) | Kind::Browse => GET_WEIGHT,
+        Kind::Begin(_) | Kind::Put | Kind::BriefPut | Kind::Open | Kind::Done | Kind::Consume => 1,
         Kind::Silent => 0,
     }
 }
@@ -213,7 +216,7 @@ impl Session {
         let ids = (first.0..).map(RequestId);
         ids.zip(asked)
             .map(|(id, asked)| {
-                if asked.kind == Kind::Get {
+                if matches!(asked.kind, Kind::Get(_)) {
                     calls.gets.insert(asked.call_id, id);
                 }
                 let tag = CallTag {

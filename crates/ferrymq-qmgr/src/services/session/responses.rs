@@ -11,6 +11,7 @@ use bytes::{Bytes, BytesMut};
 use ferrymq_engine::{Failure, Got, Reply};
 use ferrymq_proto::status::CallError;
 use ferrymq_proto::v1::{self, get_response, session_answer};
+use ferrymq_types::ReasonCode;
 use futures::Stream;
 use tonic::Status;
 
@@ -163,9 +164,22 @@ impl Responses {
                 self.refuse(frame, call_id, why);
                 return true;
             }
-            (Kind::Get, reply) => {
+            (Kind::Get(cut_to), reply) => {
                 self.session.calls().gets.remove(&call_id);
-                self.got(frame, call_id, reply);
+                self.got(frame, call_id, reply, cut_to);
+                return true;
+            }
+            (Kind::Browse, reply) => {
+                // A message that was looked at travels as one that was got.
+                let reply = reply.map(|reply| match reply {
+                    Reply::Browsed(browsed) => Reply::Got(Got {
+                        message: browsed.message,
+                        backout_count: browsed.backout_count,
+                        sequence: browsed.cursor.sequence,
+                    }),
+                    other => other,
+                });
+                self.got(frame, call_id, reply, None);
                 return true;
             }
             (_, Err(why)) => self.refuse(frame, call_id, why),
@@ -182,7 +196,17 @@ impl Responses {
                 let done = v1::DoneAnswer {};
                 frame.push(call_id, session_answer::Answer::Done(done), 0);
             }
-            (Kind::BriefPut | Kind::Done, Ok(_)) => self.refuse(frame, call_id, unexpected()),
+            (Kind::Open, Ok(Reply::Opened(opened))) => {
+                let open = v1::OpenAnswer {
+                    handle: opened.handle.0,
+                    resolved_queue: opened.resolved_queue,
+                    resolved_queue_manager: opened.resolved_queue_manager,
+                };
+                frame.push(call_id, session_answer::Answer::Open(open), ANSWER_BYTES);
+            }
+            (Kind::BriefPut | Kind::Done | Kind::Open, Ok(_)) => {
+                self.refuse(frame, call_id, unexpected())
+            }
         }
         true
     }
@@ -194,13 +218,25 @@ impl Responses {
         frame.push(call_id, session_answer::Answer::Error(error), bytes);
     }
 
-    fn got(&mut self, frame: &mut Frame, call_id: u64, reply: Result<Reply, Failure>) {
+    fn got(
+        &mut self,
+        frame: &mut Frame,
+        call_id: u64,
+        reply: Result<Reply, Failure>,
+        cut_to: Option<u32>,
+    ) {
         let mut response = match self.session.caller.got(reply) {
             Ok(response) => response,
             Err(why) => return self.refuse(frame, call_id, why),
         };
         let mut bytes = 0;
         if let Some(get_response::Result::Message(message)) = &mut response.result {
+            if let Some(length) = cut_to.map(|n| n as usize)
+                && message.data.len() > length
+            {
+                message.data.truncate(length);
+                response.reason = ReasonCode::TRUNCATED_MSG_ACCEPTED.get();
+            }
             bytes = message.data.len();
             if let Some((length, data)) = large(message) {
                 response.data_length = length;

@@ -234,7 +234,12 @@ impl Writer {
                 self.credit(peer, credit.consumer, credit.credit);
                 None
             }
-            Call::Back(_) | Call::Get(_) => Some(Answer::Error(v1::Error {
+            Call::Back(_)
+            | Call::Get(_)
+            | Call::Open(_)
+            | Call::Close(_)
+            | Call::Browse(_)
+            | Call::Unlock(_) => Some(Answer::Error(v1::Error {
                 completion_code: 2,
                 reason: ferrymq_types::ReasonCode::OPTIONS_ERROR.get(),
                 ..v1::Error::default()

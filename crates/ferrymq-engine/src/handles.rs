@@ -1,0 +1,293 @@
+//! Handles: what a connection has open. A handle says what may be done with a queue, keeps others out where it is exclusive, and
+//! has one browse cursor.
+//!
+//! Source: IBM MQ, "MQOPEN", "MQCLOSE", "Options (MQLONG)" of MQOO and MQGMO.
+
+use std::collections::BTreeMap;
+
+use ferrymq_objects::Target;
+use ferrymq_types::{ObjectId, Position, QueueManagerName, QueueName, ReasonCode, Sequence};
+
+use crate::engine::{Answer, Step};
+use crate::queue::State;
+use crate::{
+    ConnectionId, Cursor, Engine, Failure, HandleId, InputUse, OpenOptions, Opened, Reply,
+};
+
+/// What is open, by handle.
+pub(crate) type Handles = BTreeMap<(ConnectionId, HandleId), Handle>;
+
+/// An open queue.
+#[derive(Debug)]
+pub(crate) struct Handle {
+    name: QueueName,
+    object_queue_manager: Option<QueueManagerName>,
+    options: OpenOptions,
+    /// The local queue that is read, or that was found for puts; one that is defined anew under the name is another.
+    queue: Option<ObjectId>,
+    /// Where the browse is.
+    cursor: Option<Cursor>,
+    /// The message under the cursor that is locked by it.
+    locked: Option<Sequence>,
+}
+
+impl Engine {
+    pub(crate) fn open(
+        &mut self,
+        connection: ConnectionId,
+        name: QueueName,
+        object_queue_manager: Option<QueueManagerName>,
+        options: OpenOptions,
+    ) -> Answer {
+        let reads = options.input.is_some() || options.browse;
+        if !reads && !options.output && !options.inquire {
+            return Err(Failure::of(ReasonCode::OPTIONS_ERROR, &name));
+        }
+        let (first, last) = ((connection, HandleId(0)), (connection, HandleId(u64::MAX)));
+        let open = self.handles.range(first..=last).count();
+        if open as u64 >= u64::from(self.qmgr.attributes.max_handles) {
+            return Err(ReasonCode::HANDLE_NOT_AVAILABLE.into());
+        }
+        let mut opened = Opened {
+            handle: HandleId(0),
+            resolved_queue: name.to_string(),
+            resolved_queue_manager: self.qmgr.attributes.name.to_string(),
+        };
+        let mut queue = None;
+        if options.output {
+            queue = self.resolve_output(&name, object_queue_manager.as_ref(), &mut opened)?;
+        }
+        if reads || options.inquire {
+            let id = self.resolve_input(&name, object_queue_manager.as_ref())?;
+            queue = Some(id);
+            self.check_sharing(id, options.input)?;
+            if let Some(q) = self.queues.get(&id) {
+                opened.resolved_queue = q.name.to_string();
+            }
+        }
+        let input = options.input.map(|of| self.actual_use(queue, of));
+        if let Some(q) = queue.and_then(|id| self.queues.get_mut(&id)) {
+            q.opened(input, options.output);
+        }
+        self.counters.handle = self.counters.handle.saturating_add(1);
+        opened.handle = HandleId(self.counters.handle);
+        let handle = Handle {
+            name,
+            object_queue_manager,
+            options: OpenOptions { input, ..options },
+            queue,
+            cursor: None,
+            locked: None,
+        };
+        self.handles.insert((connection, opened.handle), handle);
+        Ok((Position::ZERO, Reply::Opened(opened)))
+    }
+
+    fn resolve_output(
+        &self,
+        name: &QueueName,
+        object_queue_manager: Option<&QueueManagerName>,
+        opened: &mut Opened,
+    ) -> Result<Option<ObjectId>, Failure> {
+        let resolution = self
+            .qmgr
+            .resolve_for_output(name, object_queue_manager)
+            .map_err(|reason| Failure::of(reason, name))?;
+        match resolution.target {
+            Target::Local(local) => {
+                opened.resolved_queue = local.base.name.to_string();
+                Ok(Some(local.base.id))
+            }
+            Target::Remote {
+                remote_queue,
+                remote_queue_manager,
+                ..
+            } => {
+                opened.resolved_queue = remote_queue.to_string();
+                opened.resolved_queue_manager = remote_queue_manager.to_string();
+                Ok(None)
+            }
+        }
+    }
+
+    /// Only local queues can be read, whatever they are called. An inhibited one can be opened; each get says 2016.
+    fn resolve_input(
+        &self,
+        name: &QueueName,
+        object_queue_manager: Option<&QueueManagerName>,
+    ) -> Result<ObjectId, Failure> {
+        if object_queue_manager.is_some_and(|qmgr| *qmgr != self.qmgr.attributes.name) {
+            return Err(Failure::of(ReasonCode::OPTION_NOT_VALID_FOR_TYPE, name));
+        }
+        let (local, _) = self
+            .qmgr
+            .resolve_for_input(name)
+            .map_err(|reason| Failure::of(reason, name))?;
+        if self.queues.get(&local.base.id).is_none_or(|q| q.closed) {
+            return Err(Failure::of(ReasonCode::Q_DELETED, &local.base.name));
+        }
+        Ok(local.base.id)
+    }
+
+    /// `NOSHARE` and exclusive use: one input handle at a time, and nobody who waits without one.
+    fn check_sharing(&self, queue: ObjectId, input: Option<InputUse>) -> Result<(), Failure> {
+        let (Some(input), Some(q)) = (input, self.queues.get(&queue)) else {
+            return Ok(());
+        };
+        let taken = match self.actual_use(Some(queue), input) {
+            InputUse::Exclusive => q.inputs() > 0 || !q.waiters.is_empty() || q.sender.is_some(),
+            InputUse::Shared | InputUse::AsQueueDefined => q.exclusive(),
+        };
+        if taken {
+            return Err(Failure::of(ReasonCode::OBJECT_IN_USE, &q.name));
+        }
+        Ok(())
+    }
+
+    /// A queue with `NOSHARE` is used by one at a time, whatever was asked for.
+    fn actual_use(&self, queue: Option<ObjectId>, input: InputUse) -> InputUse {
+        let definition = queue
+            .and_then(|id| self.queues.get(&id))
+            .and_then(|q| q.definition.as_ref());
+        let shared = definition.is_none_or(|d| d.share);
+        match input {
+            InputUse::Exclusive => InputUse::Exclusive,
+            InputUse::Shared | InputUse::AsQueueDefined if shared => InputUse::Shared,
+            InputUse::Shared | InputUse::AsQueueDefined => InputUse::Exclusive,
+        }
+    }
+
+    pub(crate) fn close(
+        &mut self,
+        step: &mut Step<'_>,
+        connection: ConnectionId,
+        handle: HandleId,
+    ) -> Answer {
+        self.unlock_cursor(connection, handle);
+        let Some(closed) = self.handles.remove(&(connection, handle)) else {
+            return Err(ReasonCode::HOBJ_ERROR.into());
+        };
+        if let Some(q) = closed.queue.and_then(|id| self.queues.get_mut(&id)) {
+            q.closed_by(closed.options.input, closed.options.output);
+        }
+        if let (Some(_), Some(queue)) = (closed.options.input, closed.queue) {
+            // What waits now has nobody who reads it.
+            self.trigger(step, queue, true);
+        }
+        Ok((Position::ZERO, Reply::Done))
+    }
+
+    /// The connection is gone: everything that it had open is closed.
+    pub(crate) fn close_all(&mut self, step: &mut Step<'_>, connection: ConnectionId) {
+        let (first, last) = ((connection, HandleId(0)), (connection, HandleId(u64::MAX)));
+        let open: Vec<HandleId> = self
+            .handles
+            .range(first..=last)
+            .map(|((_, handle), _)| *handle)
+            .collect();
+        for handle in open {
+            // It is there.
+            drop(self.close(step, connection, handle));
+        }
+    }
+
+    fn handle(&self, connection: ConnectionId, handle: HandleId) -> Result<&Handle, Failure> {
+        self.handles
+            .get(&(connection, handle))
+            .ok_or_else(|| ReasonCode::HOBJ_ERROR.into())
+    }
+
+    /// What a put through a handle goes to.
+    pub(crate) fn handle_for_output(
+        &self,
+        connection: ConnectionId,
+        handle: HandleId,
+    ) -> Result<(QueueName, Option<QueueManagerName>), Failure> {
+        let open = self.handle(connection, handle)?;
+        if !open.options.output {
+            return Err(Failure::of(ReasonCode::NOT_OPEN_FOR_OUTPUT, &open.name));
+        }
+        self.check_same(open)?;
+        Ok((open.name.clone(), open.object_queue_manager.clone()))
+    }
+
+    /// The queue that a get through a handle reads.
+    pub(crate) fn handle_for_input(
+        &self,
+        connection: ConnectionId,
+        handle: HandleId,
+    ) -> Result<QueueName, Failure> {
+        let open = self.handle(connection, handle)?;
+        if open.options.input.is_none() {
+            return Err(Failure::of(ReasonCode::NOT_OPEN_FOR_INPUT, &open.name));
+        }
+        self.check_same(open)?;
+        Ok(open.name.clone())
+    }
+
+    /// The queue that a browse through a handle reads, and where its cursor is.
+    pub(crate) fn handle_for_browse(
+        &self,
+        connection: ConnectionId,
+        handle: HandleId,
+    ) -> Result<(QueueName, Option<Cursor>), Failure> {
+        let open = self.handle(connection, handle)?;
+        if !open.options.browse {
+            return Err(Failure::of(ReasonCode::NOT_OPEN_FOR_BROWSE, &open.name));
+        }
+        self.check_same(open)?;
+        Ok((open.name.clone(), open.cursor))
+    }
+
+    /// A queue that was deleted, and perhaps defined anew under its name, is not the one that was opened.
+    fn check_same(&self, open: &Handle) -> Result<(), Failure> {
+        match open.queue {
+            Some(id) if !self.queues.get(&id).is_some_and(|q| q.definition.is_some()) => {
+                Err(Failure::of(ReasonCode::Q_DELETED, &open.name))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Lets the message under the cursor go that a browse has locked.
+    pub(crate) fn unlock_cursor(&mut self, connection: ConnectionId, handle: HandleId) {
+        let Some(open) = self.handles.get_mut(&(connection, handle)) else {
+            return;
+        };
+        if let (Some(sequence), Some(queue)) = (open.locked.take(), open.queue)
+            && self
+                .entry(queue, sequence)
+                .is_some_and(|e| e.state == State::Browsed)
+        {
+            self.show(queue, sequence, Position::ZERO);
+        }
+    }
+
+    /// The cursor stands on a message now; with `lock` nobody else has it until the cursor moves.
+    pub(crate) fn set_cursor(
+        &mut self,
+        connection: ConnectionId,
+        handle: HandleId,
+        cursor: Cursor,
+        lock: bool,
+    ) {
+        let Some(open) = self.handles.get_mut(&(connection, handle)) else {
+            return;
+        };
+        open.cursor = Some(cursor);
+        if let (true, Some(queue)) = (lock, open.queue) {
+            open.locked = Some(cursor.sequence);
+            self.hide(queue, cursor.sequence, State::Browsed);
+        }
+    }
+
+    /// Unlock, without moving: `MQGMO_UNLOCK`. 2209 if nothing is locked.
+    pub(crate) fn unlock_browsed(&mut self, connection: ConnectionId, handle: HandleId) -> Answer {
+        let open = self.handle(connection, handle)?;
+        if open.locked.is_none() {
+            return Err(Failure::of(ReasonCode::NO_MSG_LOCKED, &open.name));
+        }
+        self.unlock_cursor(connection, handle);
+        Ok((Position::ZERO, Reply::Done))
+    }
+}
