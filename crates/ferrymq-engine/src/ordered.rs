@@ -21,6 +21,12 @@ pub(crate) struct Ordered<K, V> {
     len: usize,
 }
 
+enum Side {
+    First,
+    Last,
+    Middle,
+}
+
 impl<K: Ord + Copy, V> Default for Ordered<K, V> {
     fn default() -> Self {
         Self {
@@ -39,27 +45,55 @@ impl<K: Ord + Copy, V> Ordered<K, V> {
         self.len == 0
     }
 
-    /// The bound of the chunk that holds `key` if any does.
-    fn chunk_of(&self, key: K) -> Option<K> {
-        // Most of what is asked for is at one of the ends.
+    /// Where the chunk is that holds `key` if any does. Most of what is asked for is at one of the ends.
+    fn side_of(&self, key: K) -> Option<Side> {
         let (first, chunk) = self.chunks.first_key_value()?;
         if key < *first {
             return None;
         }
         if chunk.back().is_some_and(|(last, _)| key <= *last) {
-            return Some(*first);
+            return Some(Side::First);
         }
         let (last, _) = self.chunks.last_key_value()?;
-        if *last <= key {
-            return Some(*last);
-        }
-        self.chunks.range(..=key).next_back().map(|(k, _)| *k)
+        Some(if *last <= key {
+            Side::Last
+        } else {
+            Side::Middle
+        })
+    }
+
+    fn chunk(&self, key: K) -> Option<(K, &Chunk<K, V>)> {
+        let found = match self.side_of(key)? {
+            Side::First => self.chunks.first_key_value(),
+            Side::Last => self.chunks.last_key_value(),
+            Side::Middle => self.chunks.range(..=key).next_back(),
+        };
+        found.map(|(bound, chunk)| (*bound, chunk))
+    }
+
+    fn chunk_mut(&mut self, key: K) -> Option<(K, &mut Chunk<K, V>, &mut usize)> {
+        let side = self.side_of(key)?;
+        let Self { chunks, len } = self;
+        let (bound, chunk) = match side {
+            Side::First => {
+                let first = chunks.first_entry()?;
+                (*first.key(), first.into_mut())
+            }
+            Side::Last => {
+                let last = chunks.last_entry()?;
+                (*last.key(), last.into_mut())
+            }
+            Side::Middle => {
+                let (bound, chunk) = chunks.range_mut(..=key).next_back()?;
+                (*bound, chunk)
+            }
+        };
+        Some((bound, chunk, len))
     }
 
     pub(crate) fn get(&self, key: K) -> Option<&V> {
-        let chunk = self.chunks.get(&self.chunk_of(key)?)?;
-        let at = chunk.binary_search_by(|(k, _)| k.cmp(&key)).ok()?;
-        chunk.get(at).map(|(_, value)| value)
+        let (_, chunk) = self.chunk(key)?;
+        chunk.get(search(chunk, key).ok()?).map(|(_, value)| value)
     }
 
     pub(crate) fn first(&self) -> Option<(K, &V)> {
@@ -70,7 +104,7 @@ impl<K: Ord + Copy, V> Ordered<K, V> {
     /// The items from a bound on, in order.
     pub(crate) fn range(&self, from: Bound<K>) -> impl Iterator<Item = (K, &V)> {
         let start = match from {
-            Bound::Included(key) | Bound::Excluded(key) => self.chunk_of(key),
+            Bound::Included(key) | Bound::Excluded(key) => self.chunk(key).map(|(k, _)| k),
             Bound::Unbounded => None,
         };
         let chunks = self.chunks.range((
@@ -110,18 +144,17 @@ impl<K: Ord + Copy, V> Ordered<K, V> {
             }
             Some(_) => {}
         }
-        let Some(bound) = self.chunk_of(key) else {
+        let Some((bound, chunk, len)) = self.chunk_mut(key) else {
             self.insert_before(key, None, value);
             return None;
         };
-        let chunk = self.chunks.get_mut(&bound)?;
-        match chunk.binary_search_by(|(k, _)| k.cmp(&key)) {
+        match search(chunk, key) {
             Ok(at) => chunk
                 .get_mut(at)
                 .map(|(_, old)| std::mem::replace(old, value)),
             Err(at) if chunk.len() < CHUNK_ITEMS => {
                 chunk.insert(at, (key, value));
-                self.len = self.len.saturating_add(1);
+                *len = len.saturating_add(1);
                 None
             }
             Err(at) if at == chunk.len() => {
@@ -134,10 +167,10 @@ impl<K: Ord + Copy, V> Ordered<K, V> {
                     Some(at) => behind.insert(at, (key, value)),
                     None => chunk.insert(at, (key, value)),
                 }
+                *len = len.saturating_add(1);
                 if let Some((bound, _)) = behind.front() {
                     self.chunks.insert(*bound, behind);
                 }
-                self.len = self.len.saturating_add(1);
                 None
             }
         }
@@ -166,12 +199,11 @@ impl<K: Ord + Copy, V> Ordered<K, V> {
     }
 
     pub(crate) fn remove(&mut self, key: K) -> Option<V> {
-        let bound = self.chunk_of(key)?;
         let last_one = self.chunks.len() == 1;
-        let chunk = self.chunks.get_mut(&bound)?;
-        let at = chunk.binary_search_by(|(k, _)| k.cmp(&key)).ok()?;
+        let (bound, chunk, len) = self.chunk_mut(key)?;
+        let at = search(chunk, key).ok()?;
         let (_, value) = chunk.remove(at)?;
-        self.len = self.len.saturating_sub(1);
+        *len = len.saturating_sub(1);
         let (left, room) = (chunk.len(), chunk.capacity());
         if left == 0 && !last_one {
             self.chunks.remove(&bound);
@@ -195,6 +227,15 @@ impl<K: Ord + Copy, V> Ordered<K, V> {
 
     pub(crate) fn into_iter(self) -> impl Iterator<Item = (K, V)> {
         self.chunks.into_values().flatten()
+    }
+}
+
+/// The place of a key in a chunk, or the one where it would be. What is delivered is the first, mostly.
+fn search<K: Ord + Copy, V>(chunk: &Chunk<K, V>, key: K) -> Result<usize, usize> {
+    match chunk.front() {
+        Some((first, _)) if *first < key => chunk.binary_search_by(|(k, _)| k.cmp(&key)),
+        Some((first, _)) if *first == key => Ok(0),
+        Some(_) | None => Err(0),
     }
 }
 
