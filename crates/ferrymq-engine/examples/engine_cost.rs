@@ -216,7 +216,7 @@ impl Bench {
                         let result = Fetched::Message(Box::new(row), self.body.clone());
                         input = Some(Input::Fetched { fetch, result });
                     }
-                    Effect::Write(_) | Effect::Report { .. } => {}
+                    Effect::ReadAhead { .. } | Effect::Write(_) | Effect::Report { .. } => {}
                 }
             }
         }
@@ -224,6 +224,7 @@ impl Bench {
 
     fn put(&mut self, persistence: Persistence, ids: Ids, syncpoint: Option<UnitOfWorkId>) {
         let put = Put {
+            handle: None,
             queue: QueueName::new("ORDERS").expect("a name"),
             object_queue_manager: None,
             descriptor: descriptor(ids, self.next | 1 << 40),
@@ -240,6 +241,10 @@ impl Bench {
 
     fn get(&mut self, matching: MatchIds, syncpoint: Option<UnitOfWorkId>) {
         let get = Get {
+            handle: None,
+            under_cursor: false,
+            accept_truncated: false,
+            syncpoint_if_persistent: false,
             queue: QueueName::new("ORDERS").expect("a name"),
             matching,
             wait_until: None,

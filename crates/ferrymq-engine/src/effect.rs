@@ -33,6 +33,13 @@ pub enum Effect {
         /// The place.
         sequence: Sequence,
     },
+    /// Read stored messages that will be wanted soon, beside the fetches, and come back with [`crate::Input::ReadAhead`].
+    ReadAhead {
+        /// The queue.
+        queue: ObjectId,
+        /// The places, in the order of delivery; no more than 256.
+        sequences: Vec<Sequence>,
+    },
     /// Tell operators; becomes a log line, a metric or an event message. Once `after` is durable.
     Report {
         /// The highest position that the event shows.

@@ -174,6 +174,7 @@ impl Engine {
             Input::Cancelled { id } => self.cancel(id),
             Input::Disconnected { connection } => self.disconnect(&mut step, connection),
             Input::Fetched { fetch, result } => self.fetched(&mut step, fetch, result),
+            Input::ReadAhead { queue, messages } => self.was_read_ahead(queue, messages),
             Input::DefinitionsChanged(qmgr) => self.definitions_changed(&mut step, qmgr),
             Input::Ticked => self.tick(&mut step),
             Input::SpaceChanged { puts_allowed } => self.puts_allowed = puts_allowed,

@@ -158,6 +158,9 @@ impl Engine {
                 }
                 self.hide(p.queue, sequence, State::Fetching);
                 let fetch = self.fetch(step, id, p.queue, sequence);
+                if p.wanted.is_any() {
+                    self.read_ahead(step, p.queue, key);
+                }
                 p.fetch = Some((fetch, sequence));
                 return self.wait(id, Pending::Get(Box::new(p)));
             };
@@ -350,6 +353,7 @@ impl Engine {
         if let Some(q) = self.queue(queue) {
             q.last_get = Some(step.now);
         }
+        self.taken_ahead(step, queue);
         let got = Got {
             message: found.message,
             backout_count,

@@ -29,6 +29,7 @@ mod outcomes;
 mod pending;
 mod put;
 mod queue;
+mod read_ahead;
 mod recovery;
 mod request;
 mod resting;

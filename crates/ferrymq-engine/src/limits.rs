@@ -36,6 +36,12 @@ impl Default for Limits {
     }
 }
 
+/// Messages that are read ahead of gets at once, at most.
+pub(crate) const READ_AHEAD_MESSAGES: usize = 256;
+
+/// Bytes that are read ahead of the gets of one queue at once, at most: 4 MiB.
+pub(crate) const READ_AHEAD_BYTES: u64 = 4 * 1024 * 1024;
+
 /// How long the outcome of a unit of work, or of a put with a token, can be asked for.
 pub const OUTCOME_KEPT: Duration = Duration::from_secs(15 * 60);
 

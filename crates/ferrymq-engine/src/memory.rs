@@ -10,7 +10,12 @@ use crate::ordered::Ordered;
 const MESSAGE_OVERHEAD: u64 = 512;
 
 pub(crate) fn memory_bytes(message: &Message) -> u64 {
-    (message.data_length() as u64).saturating_add(MESSAGE_OVERHEAD)
+    bytes_of_length(message.data_length() as u64)
+}
+
+/// What a message with so many bytes of data takes in memory.
+pub(crate) fn bytes_of_length(length: u64) -> u64 {
+    length.saturating_add(MESSAGE_OVERHEAD)
 }
 
 /// Messages in memory. A place is never used twice, so that it is enough to find one.
@@ -20,6 +25,9 @@ pub(crate) struct Memory {
     only_here: Ordered<Sequence, Arc<Message>>,
     /// Persistent ones, which the store has too.
     cache: Ordered<Sequence, Arc<Message>>,
+    /// Persistent ones that were read ahead: apart, since they are older than what is cached and wanted before it.
+    ahead: Ordered<Sequence, Arc<Message>>,
+    ahead_bytes: u64,
     non_persistent_bytes: u64,
     cache_bytes: u64,
 }
@@ -36,6 +44,7 @@ impl Memory {
         self.cache
             .get(sequence)
             .or_else(|| self.only_here.get(sequence))
+            .or_else(|| self.ahead.get(sequence))
     }
 
     /// Keeps a message that is nowhere else.
@@ -54,12 +63,35 @@ impl Memory {
         if self.cache.insert(sequence, message).is_none() {
             self.cache_bytes = self.cache_bytes.saturating_add(bytes);
         }
-        while self.cache_bytes > bytes_max {
-            let Some((_, oldest)) = self.cache.pop_first() else {
-                break;
-            };
-            self.cache_bytes = self.cache_bytes.saturating_sub(memory_bytes(&oldest));
+        self.trim(bytes_max);
+    }
+
+    /// Keeps a message that was read ahead; of such ones as many as `bytes_max` has room for, and the oldest go first.
+    pub(crate) fn keep_ahead(&mut self, sequence: Sequence, message: Arc<Message>, bytes_max: u64) {
+        let bytes = memory_bytes(&message);
+        if self.ahead.insert(sequence, message).is_none() {
+            self.ahead_bytes = self.ahead_bytes.saturating_add(bytes);
         }
+        while self.ahead_bytes > bytes_max && self.drop_ahead() {}
+    }
+
+    /// Lets go of what the store has too, until it takes no more than so many bytes.
+    pub(crate) fn trim(&mut self, bytes_max: u64) {
+        while self.cache_bytes() > bytes_max {
+            if let Some((_, oldest)) = self.cache.pop_first() {
+                self.cache_bytes = self.cache_bytes.saturating_sub(memory_bytes(&oldest));
+            } else if !self.drop_ahead() {
+                break;
+            }
+        }
+    }
+
+    fn drop_ahead(&mut self) -> bool {
+        let Some((_, oldest)) = self.ahead.pop_first() else {
+            return false;
+        };
+        self.ahead_bytes = self.ahead_bytes.saturating_sub(memory_bytes(&oldest));
+        true
     }
 
     /// A message that was uncommitted is in the store now, if it is persistent.
@@ -79,6 +111,10 @@ impl Memory {
             self.cache_bytes = self.cache_bytes.saturating_sub(memory_bytes(&message));
             return Some(message);
         }
+        if let Some(message) = self.ahead.remove(sequence) {
+            self.ahead_bytes = self.ahead_bytes.saturating_sub(memory_bytes(&message));
+            return Some(message);
+        }
         let message = self.only_here.remove(sequence)?;
         if !is_persistent(&message) {
             self.non_persistent_bytes = self
@@ -92,19 +128,21 @@ impl Memory {
         self.non_persistent_bytes
     }
 
+    /// Those that were read ahead are counted too.
     pub(crate) const fn cache_bytes(&self) -> u64 {
-        self.cache_bytes
+        self.cache_bytes.saturating_add(self.ahead_bytes)
     }
 
     /// Whether the store has it too.
     #[cfg(test)]
     pub(crate) fn is_cached(&self, sequence: Sequence) -> bool {
-        self.cache.get(sequence).is_some()
+        self.cache.get(sequence).is_some() || self.ahead.get(sequence).is_some()
     }
 
     /// Places and bytes of the cache, for checks.
     #[cfg(test)]
     pub(crate) fn cached(&self) -> impl Iterator<Item = (Sequence, u64)> {
-        self.cache.iter().map(|(s, m)| (s, memory_bytes(m)))
+        let all = self.cache.iter().chain(self.ahead.iter());
+        all.map(|(s, m)| (s, memory_bytes(m)))
     }
 }

@@ -9,6 +9,7 @@ use ferrymq_types::{
     QueueName, Sequence, Timestamp,
 };
 
+use crate::read_ahead::ReadAhead;
 use crate::resting::{RestingMessages, hash_id};
 use crate::waiters::Waiters;
 use crate::{Cursor, InputUse, MatchIds};
@@ -98,6 +99,11 @@ impl Wanted {
         }
     }
 
+    /// Whether any message will do.
+    pub(crate) fn is_any(&self) -> bool {
+        self.message_id.is_none() && self.correlation.is_none()
+    }
+
     /// Whether the message may be wanted. Only [`Wanted::is`] is sure: correlation ids are compared by hash here.
     pub(crate) fn may_be(&self, entry: &Entry) -> bool {
         self.ids.message_id.is_none_or(|id| id == entry.message_id)
@@ -139,6 +145,7 @@ pub(crate) struct QueueState {
     /// Rows of messages in [`State::Poison`], for the next attempt.
     pub(crate) poison: BTreeMap<Sequence, Box<MessageRow>>,
     pub(crate) full_reported: bool,
+    pub(crate) read_ahead: Option<ReadAhead>,
     /// Messages that came here from elsewhere do not expire here (invariant D7): a dead-letter or backout queue.
     pub(crate) keeps_expired: bool,
     pub(crate) last_get: Option<Timestamp>,
@@ -166,6 +173,7 @@ impl QueueState {
             uncommitted: 0,
             poison: BTreeMap::new(),
             full_reported: false,
+            read_ahead: None,
             keeps_expired: false,
             last_get: None,
             last_put: None,
@@ -361,6 +369,11 @@ impl QueueState {
             (Some(_), _) => held.next().map(|(sequence, entry)| (*sequence, *entry)),
             (None, _) => resting.next(),
         })
+    }
+
+    /// The persistent messages behind `from`, in the order of delivery, with the bytes of each.
+    pub(crate) fn upcoming(&self, from: Key) -> impl Iterator<Item = (Key, u32)> {
+        self.resting.upcoming(from)
     }
 
     /// The messages that can be had and expire.

@@ -82,6 +82,13 @@ pub enum Input {
         /// What was found.
         result: Fetched,
     },
+    /// Messages were read ahead, as [`crate::Effect::ReadAhead`] asked: those of them that could be. Comes in any case.
+    ReadAhead {
+        /// The queue.
+        queue: ObjectId,
+        /// Place, row and body of each, verified.
+        messages: Vec<(Sequence, Box<MessageRow>, Bytes)>,
+    },
     /// The definitions are now these. Durable here as applied before they come in (rule U15).
     DefinitionsChanged(Arc<QueueManager>),
     /// The time that `Engine::next_tick` named has come.

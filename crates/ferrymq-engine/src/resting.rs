@@ -225,7 +225,18 @@ impl RestingMessages {
     }
 
     /// The places behind `after`, in the order of delivery.
-    pub(crate) fn keys(&self, after: Option<Key>) -> impl Iterator<Item = Key> {
+    fn keys(&self, after: Option<Key>) -> impl Iterator<Item = Key> {
+        self.behind(after).map(|(key, _)| key)
+    }
+
+    /// The persistent messages behind `from`, in the order of delivery, with the bytes of each.
+    pub(crate) fn upcoming(&self, from: Key) -> impl Iterator<Item = (Key, u32)> {
+        self.behind(Some(from))
+            .filter(|(_, resting)| resting.marks & PERSISTENT != 0)
+            .map(|(key, resting)| (key, resting.length))
+    }
+
+    fn behind(&self, after: Option<Key>) -> impl Iterator<Item = (Key, &Resting)> {
         let first = after.map_or(0, |key| key.rank);
         self.ranks
             .iter()
@@ -238,7 +249,7 @@ impl RestingMessages {
                     Some(_) | None => Bound::Unbounded,
                 };
                 map.range(from)
-                    .map(move |(sequence, _)| Key { rank, sequence })
+                    .map(move |(sequence, resting)| (Key { rank, sequence }, resting))
             })
     }
 

@@ -104,6 +104,7 @@ pub(crate) fn start<L: RecordLog, R: RowStore>(
         effects: Vec::new(),
         write_sets: Vec::new(),
         fetches: Vec::new(),
+        read_aheads: Vec::new(),
         durable: syncer.durable(),
         flusher: None,
         syncer,
@@ -145,6 +146,7 @@ struct EngineThread<L: RecordLog, R: RowStore> {
     write_sets: Vec<WriteSet>,
     /// What is to be read once the write sets are appended.
     fetches: Vec<(FetchId, ObjectId, Sequence)>,
+    read_aheads: Vec<(ObjectId, Vec<Sequence>)>,
     durable: Position,
     syncer: L::Sync,
     flusher: Option<Flusher>,
@@ -337,6 +339,7 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
                     queue,
                     sequence,
                 } => self.fetches.push((fetch, queue, sequence)),
+                Effect::ReadAhead { queue, sequences } => self.read_aheads.push((queue, sequences)),
             }
         }
     }
@@ -361,6 +364,30 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
                 };
                 // A failure means that the engine has stopped.
                 drop(jobs.send(Job::Input(Input::Fetched { fetch, result })));
+            });
+        }
+    }
+
+    /// Reads what will be wanted soon. What cannot be read is left out: a get that comes to it fetches it, and reports it.
+    fn read_ahead(&mut self) {
+        if !self.write_sets.is_empty() {
+            return;
+        }
+        for (queue, sequences) in std::mem::take(&mut self.read_aheads) {
+            let Some(jobs) = self.internal.upgrade() else {
+                return;
+            };
+            let reader = self.parts.store.reader();
+            self.runtime.spawn_blocking(move || {
+                let messages = sequences
+                    .into_iter()
+                    .filter_map(|sequence| match reader.fetch(queue, sequence) {
+                        Ok(Some((row, body))) => Some((sequence, Box::new(row), body)),
+                        Ok(None) | Err(_) => None,
+                    })
+                    .collect();
+                // A failure means that the engine has stopped.
+                drop(jobs.send(Job::Input(Input::ReadAhead { queue, messages })));
             });
         }
     }
@@ -429,6 +456,7 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
             self.begin_checkpoint()?;
         }
         self.fetch();
+        self.read_ahead();
         if self.flushing || self.parts.store.position() <= self.durable {
             return Ok(());
         }

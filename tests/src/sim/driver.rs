@@ -367,6 +367,10 @@ impl World {
                     self.statistics.fetches += 1;
                     self.soon(20, Event::Fetch(node, run, fetch, queue, sequence));
                 }
+                Effect::ReadAhead { queue, sequences } => {
+                    self.statistics.read_aheads += 1;
+                    self.soon(20, Event::ReadAhead(node, run, queue, sequences));
+                }
             }
         }
         Ok(())
@@ -628,6 +632,31 @@ impl World {
             Err(error) => Fetched::Damaged(error.to_string()),
         };
         self.hand_in(node, run, Input::Fetched { fetch, result });
+        Ok(())
+    }
+
+    pub(crate) fn read_ahead(
+        &mut self,
+        node: usize,
+        run: u64,
+        queue: ObjectId,
+        sequences: Vec<Sequence>,
+    ) -> Check {
+        if self.running(node, run).is_some_and(|r| r.appending) {
+            self.append(node, run)?;
+        }
+        let Some(running) = self.running(node, run) else {
+            return Ok(());
+        };
+        let reader = running.store.reader();
+        let messages = sequences
+            .into_iter()
+            .filter_map(|sequence| match reader.fetch(queue, sequence) {
+                Ok(Some((row, body))) => Some((sequence, Box::new(row), body)),
+                Ok(None) | Err(_) => None,
+            })
+            .collect();
+        self.hand_in(node, run, Input::ReadAhead { queue, messages });
         Ok(())
     }
 

@@ -71,6 +71,8 @@ pub struct Statistics {
     pub checkpoints: u64,
     /// Messages that were read from a store.
     pub fetches: u64,
+    /// Reads ahead of gets.
+    pub read_aheads: u64,
     /// Messages that went to a dead-letter or backout queue, or were refused by the receiver.
     pub undelivered: u64,
     /// Requests whose answer a crash kept from leaving.
@@ -88,6 +90,7 @@ impl std::ops::AddAssign for Statistics {
         self.cuts += other.cuts;
         self.checkpoints += other.checkpoints;
         self.fetches += other.fetches;
+        self.read_aheads += other.read_aheads;
         self.undelivered += other.undelivered;
         self.unknown += other.unknown;
     }

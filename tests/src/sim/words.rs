@@ -36,6 +36,9 @@ pub(crate) fn input(input: &Input) -> String {
             ),
             Fetched::Damaged(what) => format!("fetched {fetch:?} damaged: {what}"),
         },
+        Input::ReadAhead { queue, messages } => {
+            format!("read {} messages ahead of {queue}", messages.len())
+        }
         Input::DefinitionsChanged(_) => "definitions changed".to_owned(),
         other => format!("{other:?}"),
     }

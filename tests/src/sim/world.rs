@@ -36,6 +36,7 @@ pub(crate) enum Event {
     Sync(usize, u64),
     Synced(usize, u64),
     Fetch(usize, u64, FetchId, ObjectId, Sequence),
+    ReadAhead(usize, u64, ObjectId, Vec<Sequence>),
     Tick(usize, u64, Timestamp),
     Answer(usize, u64, Asker, Box<Answer>),
     SenderTimer(u64, SenderTimer, Timestamp),
@@ -224,6 +225,9 @@ impl World {
             Event::Synced(node, run) => self.synced(node, run),
             Event::Fetch(node, run, fetch, queue, sequence) => {
                 self.fetch(node, run, fetch, queue, sequence)
+            }
+            Event::ReadAhead(node, run, queue, sequences) => {
+                self.read_ahead(node, run, queue, sequences)
             }
             Event::Tick(node, run, at) => self.tick(node, run, at),
             Event::Answer(node, run, asker, answer) => self.answer(node, run, asker, *answer),

@@ -117,7 +117,9 @@ impl Host {
                     ..
                 } => self.triggers += 1,
                 Effect::Write(_) | Effect::Report { .. } => {}
-                Effect::Fetch { .. } => panic!("every body is in memory"),
+                Effect::Fetch { .. } | Effect::ReadAhead { .. } => {
+                    panic!("every body is in memory")
+                }
             }
         }
     }

@@ -219,6 +219,8 @@ pub(super) struct World {
     pub(super) events: Vec<(Position, Event)>,
     /// Reads that are asked for and not answered.
     pub(super) fetches: VecDeque<(FetchId, ObjectId, Sequence)>,
+    /// As `fetches`, of what is read ahead.
+    pub(super) read_aheads: VecDeque<(ObjectId, Vec<Sequence>)>,
     /// Whether reads are answered at once.
     pub(super) reads: bool,
     pub(super) damaged: BTreeSet<(ObjectId, Sequence)>,
@@ -249,6 +251,7 @@ impl World {
             answered: Vec::new(),
             events: Vec::new(),
             fetches: VecDeque::new(),
+            read_aheads: VecDeque::new(),
             reads: true,
             damaged: BTreeSet::new(),
             next_request: 1,
@@ -272,6 +275,27 @@ impl World {
         while self.reads && !self.fetches.is_empty() {
             self.read();
         }
+        while self.reads && !self.read_aheads.is_empty() {
+            self.read_ahead();
+        }
+    }
+
+    /// Answers the oldest read ahead.
+    pub(super) fn read_ahead(&mut self) {
+        let (queue, sequences) = self.read_aheads.pop_front().expect("it is asked for");
+        let messages = sequences
+            .into_iter()
+            .filter(|sequence| !self.damaged.contains(&(queue, *sequence)))
+            .filter_map(|sequence| {
+                let row = self.rows.messages.get(&(queue, sequence))?.clone();
+                let body = self.rows.bodies[&row.body].clone();
+                Some((sequence, Box::new(row), body))
+            })
+            .collect();
+        let mut effects = Vec::new();
+        let input = Input::ReadAhead { queue, messages };
+        self.engine.step(self.now, input, &mut effects);
+        self.perform(effects);
     }
 
     fn perform(&mut self, effects: Vec<Effect>) {
@@ -295,6 +319,9 @@ impl World {
                     queue,
                     sequence,
                 } => self.fetches.push_back((fetch, queue, sequence)),
+                Effect::ReadAhead { queue, sequences } => {
+                    self.read_aheads.push_back((queue, sequences));
+                }
                 Effect::Report { after, event } => self.events.push((after, event)),
             }
         }
@@ -499,6 +526,7 @@ impl World {
         self.rows = rows;
         self.epoch = self.epoch.next();
         self.fetches.clear();
+        self.read_aheads.clear();
         self.replies.clear();
         self.answered.clear();
         self.events.clear();

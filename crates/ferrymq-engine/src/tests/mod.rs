@@ -19,6 +19,7 @@ mod get;
 mod put;
 mod queue;
 mod random;
+mod read_ahead;
 mod receiver;
 mod sender;
 mod settle;
