@@ -159,6 +159,12 @@ impl Nodes {
         self.directory.path().join(format!("n{number}.toml"))
     }
 
+    /// Where node `number` keeps its data.
+    #[must_use]
+    pub fn data(&self, number: usize) -> PathBuf {
+        self.directory.path().join(format!("data{number}"))
+    }
+
     /// Where node `number` logs.
     #[must_use]
     pub fn log(&self, number: usize) -> PathBuf {

@@ -459,7 +459,9 @@ fn inv_s4_a_torn_tail_of_real_files_is_cut_off() {
 fn the_examination_finds_nothing_in_a_sound_store() {
     let (directory, _) = filled();
     assert_eq!(
-        ferrymq_journal::check(&directory.path().join("journal")).unwrap(),
+        ferrymq_journal::check(&directory.path().join("journal"))
+            .unwrap()
+            .findings,
         []
     );
     let journal = Journal::open_directory(&directory.path().join("journal"), JOURNAL).unwrap();

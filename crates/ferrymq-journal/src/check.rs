@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ferrymq_store::{Finding, StoreError};
+use ferrymq_store::{Finding, Recovered, StoreError};
 
 use crate::{
     disk::{Disk, OsDisk},
@@ -10,11 +10,22 @@ use crate::{
     meta::Meta,
 };
 
+/// What an examination found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Examination {
+    /// What is wrong.
+    pub findings: Vec<Finding>,
+    /// What the journal holds and knows; `None` if it could not be read that far.
+    pub recovered: Option<Recovered>,
+    /// Segments that hold records, and segments that hold nothing that is needed.
+    pub segments: (usize, usize),
+}
+
 /// Examines the journal in a directory: every file, every record, the chain and the guard.
 ///
 /// # Errors
 /// [`StoreError::InUse`] while a process has it open; what the disk says. Damage is a finding, not an error.
-pub fn check(directory: &Path) -> Result<Vec<Finding>, StoreError> {
+pub fn check(directory: &Path) -> Result<Examination, StoreError> {
     check_on(&OsDisk::existing(directory))
 }
 
@@ -22,7 +33,7 @@ pub fn check(directory: &Path) -> Result<Vec<Finding>, StoreError> {
 ///
 /// # Errors
 /// As [`check`].
-pub fn check_on<D: Disk>(disk: &D) -> Result<Vec<Finding>, StoreError> {
+pub fn check_on<D: Disk>(disk: &D) -> Result<Examination, StoreError> {
     let directory = disk.path("");
     let _lock = disk
         .lock()
@@ -30,13 +41,21 @@ pub fn check_on<D: Disk>(disk: &D) -> Result<Vec<Finding>, StoreError> {
         .ok_or(StoreError::InUse { directory })?;
     let found = Meta::read(disk).and_then(|meta| inspect::inspect(disk, &meta));
     match found {
-        Ok(inspection) => Ok(inspection.findings),
-        Err(StoreError::Corrupt { file, offset, what }) => Ok(vec![Finding {
-            file,
-            offset,
-            what,
-            refuses_open: true,
-        }]),
+        Ok(inspection) => Ok(Examination {
+            segments: (inspection.live.len(), inspection.free.len()),
+            recovered: Some(inspection.recovered()),
+            findings: inspection.findings,
+        }),
+        Err(StoreError::Corrupt { file, offset, what }) => Ok(Examination {
+            findings: vec![Finding {
+                file,
+                offset,
+                what,
+                refuses_open: true,
+            }],
+            recovered: None,
+            segments: (0, 0),
+        }),
         Err(error) => Err(error),
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use ferrymq_store::{Finding, StoreError};
+use ferrymq_store::{Finding, Recovered, StoreError};
 use ferrymq_types::{Epoch, Position};
 
 use crate::{
@@ -44,6 +44,16 @@ pub(crate) struct Inspection {
 }
 
 impl Inspection {
+    /// What a log that is opened knows.
+    pub(crate) fn recovered(&self) -> Recovered {
+        Recovered {
+            guard: self.block.guard.clone(),
+            last: self.last,
+            epoch: self.epoch,
+            cut: self.cut.clone(),
+        }
+    }
+
     /// The first finding that forbids to open.
     pub(crate) fn refusal(&self) -> Option<StoreError> {
         self.findings

@@ -186,12 +186,7 @@ impl<D: Disk> Journal<D> {
             next_number: numbers.max().unwrap_or(0).saturating_add(1),
             next_incarnation: found.incarnation,
             predecessor: found.predecessor,
-            recovered: Recovered {
-                guard: found.block.guard.clone(),
-                last: found.last,
-                epoch: found.epoch,
-                cut: found.cut,
-            },
+            recovered: found.recovered(),
             shared: Arc::new(Shared {
                 disk,
                 secret: meta.secret,

@@ -27,7 +27,7 @@ mod segment;
 mod shared;
 pub mod sim;
 
-pub use check::{check, check_on};
+pub use check::{Examination, check, check_on};
 pub use disk::{Disk, DiskFile, OsDisk, OsFile};
 pub use journal::{Journal, JournalOptions};
 pub use record::HEADER_BYTES;

@@ -22,10 +22,12 @@ mod reload;
 mod run;
 mod security;
 mod services;
+mod store_check;
 
 pub use clock::Clock;
 pub use queue_manager::StartError;
 pub use run::{Ready, RunError, check, run};
+pub use store_check::{CheckError, StoreReport, check_stores};
 
 /// Every crash point of this build, for tests; none unless it was compiled with `crash-points`.
 #[must_use]

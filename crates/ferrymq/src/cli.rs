@@ -129,11 +129,25 @@ pub(crate) enum Command {
     /// What was recorded
     #[command(subcommand)]
     Log(LogCommand),
+    /// What a node has on disk
+    #[command(subcommand)]
+    Store(StoreCommand),
     /// Load: how fast, how late, and whether every message arrives once
     #[command(subcommand)]
     Bench(BenchCommand),
     /// Print the version
     Version,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum StoreCommand {
+    /// Examine the data of a node that does not run: every file, record, row and checksum. Changes nothing; ends with 1 if the
+    /// node would refuse to start with it
+    Check {
+        /// Data directory of the node, or of one queue manager
+        #[arg(value_name = "DIR")]
+        directory: PathBuf,
+    },
 }
 
 #[derive(Debug, Subcommand)]

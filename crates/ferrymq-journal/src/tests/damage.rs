@@ -26,7 +26,7 @@ fn refused(disk: &SimDisk, file: &str) {
         Err(StoreError::Corrupt { file: found, .. }) => assert_eq!(found, file),
         other => panic!("{file}: {other:?}"),
     }
-    let findings = crate::check_on(disk).unwrap();
+    let findings = crate::check_on(disk).unwrap().findings;
     assert!(
         findings.iter().any(|f| f.refuses_open && f.file == file),
         "{findings:?}"
@@ -87,7 +87,7 @@ fn u12_one_damaged_block_of_the_guard_is_survived() {
         let journal = open(&disk).unwrap();
         assert_eq!(records(&journal), all);
         drop(journal);
-        let findings = crate::check_on(&disk).unwrap();
+        let findings = crate::check_on(&disk).unwrap().findings;
         assert!(findings.iter().all(|f| !f.refuses_open) && findings.len() == 1);
     }
     let (disk, _) = filled();
@@ -143,7 +143,7 @@ fn inv_s4_a_torn_tail_of_what_was_not_acknowledged_is_cut_off() {
     disk.kill();
     let (file, bit) = bit_of(&torn);
     disk.flip(&file, bit + 700).unwrap();
-    let findings = crate::check_on(&disk).unwrap();
+    let findings = crate::check_on(&disk).unwrap().findings;
     assert_eq!(findings.len(), 1);
     assert!(!findings[0].refuses_open && findings[0].file == file);
     let mut journal = open(&disk).unwrap();
@@ -155,7 +155,7 @@ fn inv_s4_a_torn_tail_of_what_was_not_acknowledged_is_cut_off() {
     journal.start().unwrap();
     drop(journal);
     // What was cut off is of an earlier epoch now and no news.
-    assert_eq!(crate::check_on(&disk).unwrap(), []);
+    assert_eq!(crate::check_on(&disk).unwrap().findings, []);
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod mqsc;
 mod put;
 mod rc;
 mod serve;
+mod store;
 mod version;
 
 use std::time::Duration;
@@ -20,7 +21,7 @@ use std::time::Duration;
 use tokio::runtime::Builder;
 use tokio::time::{Instant, sleep_until};
 
-use crate::cli::{ChannelCommand, Cli, ClusterCommand, Command, LogCommand};
+use crate::cli::{ChannelCommand, Cli, ClusterCommand, Command, LogCommand, StoreCommand};
 use crate::context::Environment;
 use crate::failure::{Exit, Failure};
 use crate::invocation::Invocation;
@@ -108,6 +109,7 @@ async fn perform(invocation: &mut Invocation, command: Command) -> Result<(), Fa
         Command::Dump(_) => dump::run(invocation).await,
         Command::Log(LogCommand::Account { since }) => account::run(invocation, since).await,
         Command::Bench(command) => bench::run(invocation, command).await,
+        Command::Store(StoreCommand::Check { directory }) => store::check(invocation, &directory),
         Command::Version => version::run(invocation),
     }
 }
@@ -130,6 +132,7 @@ fn action(command: &Command) -> String {
         Command::Dump(_) => "dump".to_owned(),
         Command::Log(LogCommand::Account { .. }) => "log account".to_owned(),
         Command::Bench(_) => "bench".to_owned(),
+        Command::Store(StoreCommand::Check { .. }) => "store check".to_owned(),
         Command::Version => "version".to_owned(),
     }
 }
@@ -141,7 +144,14 @@ fn limit(cli: &Cli) -> Option<Duration> {
         (Some(Duration::ZERO), _) => None,
         (Some(timeout), _) => Some(timeout),
         // As long as there is something to stream, or for each command of a script on its own.
-        (None, Command::Mqsc(_) | Command::Dump(_) | Command::Log(_) | Command::Bench(_)) => None,
+        (
+            None,
+            Command::Mqsc(_)
+            | Command::Dump(_)
+            | Command::Log(_)
+            | Command::Bench(_)
+            | Command::Store(_),
+        ) => None,
         (None, Command::Get(args)) => {
             // Each message may be waited for.
             match args.count {
