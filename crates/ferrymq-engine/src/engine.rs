@@ -330,23 +330,21 @@ impl Engine {
 
     /// Appends a write set: with the counters, where numbers beyond the reserved ones are used, and the deletion of what is
     /// past its time.
-    pub(crate) fn write(&mut self, step: &mut Step<'_>, changes: Vec<Change>) -> Position {
-        let mut all = Vec::with_capacity(changes.len().saturating_add(1));
+    pub(crate) fn write(&mut self, step: &mut Step<'_>, mut changes: Vec<Change>) -> Position {
         let c = &mut self.counters;
         if c.sequence > c.reserved_sequence {
             c.reserved_sequence = c.sequence.saturating_add(COUNTER_BLOCK);
-            all.push(Change::SetCounters {
+            changes.push(Change::SetCounters {
                 sequence: Sequence::new(c.reserved_sequence),
                 body: BodyId::new(c.reserved_sequence),
             });
         }
-        all.extend(changes);
-        self.account.take_forgotten(&mut all);
-        self.outcomes.take_forgotten(&mut all);
+        self.account.take_forgotten(&mut changes);
+        self.outcomes.take_forgotten(&mut changes);
         self.position = self.position.next();
         step.effects.push(Effect::Write(WriteSet {
             position: self.position,
-            changes: all,
+            changes,
         }));
         self.position
     }

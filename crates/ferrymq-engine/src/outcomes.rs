@@ -1,6 +1,6 @@
 //! How units of work ended, and puts with a token: kept for a while, for whoever lost the answer (invariants A6, I1).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use ferrymq_types::{Change, Position, Timestamp, UnitOfWorkId, UnitOfWorkRow};
 
@@ -9,6 +9,7 @@ use crate::limits::{
     CHANGES_PER_WRITE_SET, DELIVERY_NOTE_DELAY, OUTCOME_KEPT, OUTCOME_SCAN_INTERVAL,
     POISON_RETRY_INTERVAL,
 };
+use crate::ordered::Ordered;
 
 #[derive(Debug)]
 pub(crate) struct Outcome {
@@ -23,7 +24,7 @@ pub(crate) struct Outcome {
 #[derive(Debug, Default)]
 pub(crate) struct Outcomes {
     by_id: BTreeMap<UnitOfWorkId, Outcome>,
-    by_time: BTreeSet<(Timestamp, UnitOfWorkId)>,
+    by_time: Ordered<(Timestamp, UnitOfWorkId), ()>,
     /// Rows to delete with the next write set.
     forgotten: Vec<UnitOfWorkId>,
     scanned: Timestamp,
@@ -39,7 +40,7 @@ impl Outcomes {
     }
 
     pub(crate) fn insert(&mut self, row: UnitOfWorkRow, position: Position, written: bool) {
-        self.by_time.insert((row.time, row.id));
+        self.by_time.insert((row.time, row.id), ());
         self.by_id.insert(
             row.id,
             Outcome {
@@ -51,7 +52,7 @@ impl Outcomes {
     }
 
     fn forget_first(&mut self) {
-        if let Some((_, id)) = self.by_time.pop_first()
+        if let Some(((_, id), ())) = self.by_time.pop_first()
             && let Some(outcome) = self.by_id.remove(&id)
             && outcome.written
         {
@@ -61,7 +62,7 @@ impl Outcomes {
 
     /// When old ones are to be looked for.
     pub(crate) fn due(&self) -> Option<Timestamp> {
-        let (oldest, _) = self.by_time.first()?;
+        let ((oldest, _), ()) = self.by_time.first()?;
         let due = oldest.saturating_add(OUTCOME_KEPT);
         Some(due.max(self.scanned.saturating_add(OUTCOME_SCAN_INTERVAL)))
     }
@@ -97,7 +98,7 @@ impl Engine {
             return;
         }
         self.outcomes.scanned = step.now;
-        while let Some((time, _)) = self.outcomes.by_time.first()
+        while let Some(((time, _), ())) = self.outcomes.by_time.first()
             && time.saturating_add(OUTCOME_KEPT) <= step.now
         {
             self.outcomes.forget_first();

@@ -341,8 +341,19 @@ impl QueueState {
     pub(crate) fn reorder(&mut self) {
         let mut before = std::mem::take(&mut self.resting);
         for (sequence, entry) in before.drain() {
-            self.insert(sequence, entry);
+            self.recover(sequence, &entry);
         }
+        self.recovered();
+    }
+
+    /// Adds a message that can be had once [`QueueState::recovered`] has been called.
+    pub(crate) fn recover(&mut self, sequence: Sequence, entry: &Entry) {
+        let key = self.key(sequence, entry.priority);
+        self.resting.insert_unfiled(key, entry);
+    }
+
+    pub(crate) fn recovered(&mut self) {
+        self.resting.file_all();
     }
 
     /// The first message behind `after` that may be wanted and is none of `not`.

@@ -64,7 +64,7 @@ impl EngineBuilder {
         entry.backout_count = delivery_count;
         entry.journaled_count = delivery_count;
         let state = self.queue_state(queue);
-        state.insert(sequence, entry);
+        state.recover(sequence, &entry);
         if let (Some(at), false) = (entry.expires_at, state.keeps_expired) {
             self.engine.expiry.insert((at, queue, sequence), ());
         }
@@ -143,6 +143,9 @@ impl EngineBuilder {
             now: self.now,
             effects,
         };
+        for queue in engine.queues.values_mut() {
+            queue.recovered();
+        }
         engine.lock_recovered();
         let unknown: Vec<(ObjectId, QueueName, u64)> = engine
             .queues
