@@ -1,5 +1,5 @@
 //! What a message costs in the engine: bytes of memory while it rests, and microseconds of CPU of its put and of its get, at
-//! several depths. `cargo run --release -p ferrymq-engine --example engine_cost [DEPTH...] [Generated|Random|Correlated...]`;
+//! several depths. `cargo run --release -p ferrymq-engine --example engine_cost [DEPTH...] [Generated|Expiring|Random|Correlated...]`;
 //! depths of 0, 100,000 and 10,000,000, and ids of all kinds, unless said otherwise.
 #![allow(clippy::print_stdout, reason = "it prints its findings")]
 
@@ -114,6 +114,8 @@ fn definitions() -> QueueManager {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ids {
     Generated,
+    /// Generated, of messages that expire.
+    Expiring,
     Random,
     /// Random, and a correlation id.
     Correlated,
@@ -139,6 +141,7 @@ fn descriptor(ids: Ids, n: u64) -> MessageDescriptor {
     };
     match ids {
         Ids::Generated => {}
+        Ids::Expiring => d.expires_at = Some(Timestamp::from_millis(n.saturating_add(1 << 41))),
         Ids::Random => d.message_id = MessageId::new(random_id(n)),
         Ids::Correlated => {
             d.message_id = MessageId::new(random_id(n));
@@ -168,10 +171,11 @@ fn recovered(depth: u64, ids: Ids) -> Engine {
         row.body = BodyId::new(n);
         let of_ids = descriptor(ids, n);
         row.descriptor.message_id = match ids {
-            Ids::Generated => MessageId::generate(&name, Epoch::new(1), n),
+            Ids::Generated | Ids::Expiring => MessageId::generate(&name, Epoch::new(1), n),
             Ids::Random | Ids::Correlated => of_ids.message_id,
         };
         row.descriptor.correlation_id = of_ids.correlation_id;
+        row.descriptor.expires_at = of_ids.expires_at;
         builder.message(ObjectId::new(1), Sequence::new(n), &row, 0);
     }
     builder.finish(&mut Vec::new())
@@ -320,7 +324,7 @@ fn main() {
         depths = vec![0, 100_000, 10_000_000];
     }
     for depth in depths {
-        for ids in [Ids::Generated, Ids::Random, Ids::Correlated] {
+        for ids in [Ids::Generated, Ids::Expiring, Ids::Random, Ids::Correlated] {
             if only.is_empty() || only.contains(&format!("{ids:?}")) {
                 at(depth, ids);
             }
