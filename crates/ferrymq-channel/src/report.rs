@@ -1,28 +1,14 @@
 //! Exception reports and dead letters as puts: pure, the MCA asks for them.
 
-use bytes::{Bytes, BytesMut};
-use ferrymq_engine::{Context, Put};
+use ferrymq_engine::{Context, Put, report_about};
 use ferrymq_types::{
-    ChannelName, CorrelationId, DeadLetterHeader, ExceptionReport, Message, MessageDescriptor,
-    MessageId, MessageType, QueueManagerName, QueueName, ReasonCode, ReportOptions, Timestamp,
+    ChannelName, DeadLetterHeader, Message, QueueManagerName, QueueName, ReasonCode, Timestamp,
     UnitOfWorkId,
 };
 
-/// Bytes of application data in a report `WITH_DATA`.
-pub const REPORT_DATA_LENGTH: usize = 100;
-
-/// `MQRO_PASS_DISCARD_AND_EXPIRY`.
-const PASS_DISCARD_AND_EXPIRY: u32 = 0x4000;
-/// `MQRO_DISCARD_MSG`.
-const DISCARD_MSG: u32 = 0x0800_0000;
-
 /// The exception report about a message, without where it goes. `None` if none is asked for.
 ///
-/// Feedback is the reason code. The message id is new and the correlation id is the message's id, unless the putter asked to
-/// pass them. Priority, persistence and user are the message's. It never expires and asks for nothing, unless
-/// `MQRO_PASS_DISCARD_AND_EXPIRY` passes those two on.
-///
-/// Source: IBM MQ, "Report options and message flags", "Report (MQLONG)".
+/// Feedback is the reason code; all else is as in [`report_about`].
 #[must_use]
 pub fn exception_report(
     original: &Message,
@@ -30,64 +16,8 @@ pub fn exception_report(
     channel: &ChannelName,
     now: Timestamp,
 ) -> Option<Message> {
-    let from = &original.descriptor;
-    let (header, body) = match from.report.exception() {
-        ExceptionReport::No => return None,
-        ExceptionReport::WithoutData => (Bytes::new(), Bytes::new()),
-        ExceptionReport::WithData => (Bytes::new(), first_bytes(original)),
-        ExceptionReport::WithFullData => (original.header.clone(), original.body.clone()),
-    };
-    let passes = from.report.bits() & PASS_DISCARD_AND_EXPIRY != 0;
-    let mut descriptor = MessageDescriptor {
-        report: if passes {
-            ReportOptions::from_bits(from.report.bits() & DISCARD_MSG)
-        } else {
-            ReportOptions::NONE
-        },
-        message_type: MessageType::REPORT,
-        expires_at: if passes { from.expires_at } else { None },
-        feedback: reason.get(),
-        priority: from.priority,
-        persistence: from.persistence,
-        message_id: if from.report.pass_message_id() {
-            from.message_id
-        } else {
-            MessageId::NONE
-        },
-        correlation_id: if from.report.pass_correlation_id() {
-            from.correlation_id
-        } else {
-            CorrelationId::new(*from.message_id.as_bytes())
-        },
-        user_identifier: from.user_identifier.clone(),
-        put_application_name: channel.as_str().to_owned(),
-        put_time: now,
-        ..MessageDescriptor::default()
-    };
-    if !header.is_empty() || !body.is_empty() {
-        descriptor.format.clone_from(&from.format);
-        descriptor.encoding = from.encoding;
-        descriptor.coded_character_set_id = from.coded_character_set_id;
-    }
-    Some(Message {
-        descriptor,
-        header,
-        body,
-    })
-}
-
-fn first_bytes(message: &Message) -> Bytes {
-    let head = message.header.len().min(REPORT_DATA_LENGTH);
-    let rest = REPORT_DATA_LENGTH
-        .saturating_sub(head)
-        .min(message.body.len());
-    if head == 0 {
-        return message.body.slice(..rest);
-    }
-    let mut data = BytesMut::with_capacity(REPORT_DATA_LENGTH);
-    data.extend_from_slice(&message.header.slice(..head));
-    data.extend_from_slice(&message.body.slice(..rest));
-    data.freeze()
+    let requested = original.descriptor.report.exception();
+    report_about(original, requested, reason.get(), channel.as_str(), now)
 }
 
 /// The put that passes a message on as it is, in a unit of work if given.

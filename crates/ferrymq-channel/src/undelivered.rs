@@ -7,7 +7,7 @@
 //! "Safety of messages".
 
 use ferrymq_objects::UseDlq;
-use ferrymq_types::{ExceptionReport, Persistence, ReasonCode, ReportOptions};
+use ferrymq_types::{Persistence, ReasonCode, ReportOptions, RequestedReport};
 
 /// What a message is to a channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -254,9 +254,9 @@ pub fn sending(failure: &SenderFailure) -> SenderDecision {
 #[must_use]
 pub const fn wants_report(options: ReportOptions) -> bool {
     match options.exception() {
-        ExceptionReport::No => false,
-        ExceptionReport::WithoutData
-        | ExceptionReport::WithData
-        | ExceptionReport::WithFullData => true,
+        RequestedReport::No => false,
+        RequestedReport::WithoutData
+        | RequestedReport::WithData
+        | RequestedReport::WithFullData => true,
     }
 }

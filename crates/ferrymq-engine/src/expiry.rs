@@ -2,20 +2,95 @@
 //!
 //! Source: IBM MQ, "Expiry": an expired message is never returned; it goes when a get or browse reaches it, or by a scan.
 
-use ferrymq_types::{AccountReason, Change, ObjectId, Position, Sequence, Timestamp};
+use std::sync::Arc;
+
+use ferrymq_types::{
+    AccountReason, Change, Message, MessageDescriptor, ObjectId, Position, Sequence, Timestamp,
+};
 
 use crate::account::Note;
 use crate::engine::Step;
 use crate::limits::{CHANGES_PER_WRITE_SET, EXPIRY_SCAN_INTERVAL};
 use crate::messages::Removed;
+use crate::messages::row_of;
 use crate::pending::Pending;
+use crate::put::new_entry;
+use crate::queue::State;
+use crate::report::Report;
 use crate::{Engine, RequestId};
 
 impl Engine {
-    /// Takes expired messages away in one write set, with account entries.
+    /// Takes expired messages away in one write set, with account entries. One whose expiry is to be reported goes by itself,
+    /// with its report; if it is not in memory it is read first.
     pub(crate) fn expire(&mut self, step: &mut Step<'_>, messages: &[(ObjectId, Sequence)]) {
+        let mut silent = Vec::with_capacity(messages.len());
+        for &(queue, sequence) in messages {
+            let reports = self
+                .entry(queue, sequence)
+                .is_some_and(|entry| entry.reports_expiry);
+            if !reports {
+                silent.push((queue, sequence));
+            } else if let Some(message) = self.memory.get(sequence).cloned() {
+                self.expire_with_report(step, queue, sequence, &message);
+            } else {
+                self.hide(queue, sequence, State::Fetching);
+                self.fetch_for(step, None, queue, sequence);
+            }
+        }
+        if !silent.is_empty() {
+            let who = format!("queue manager {}", self.qmgr.attributes.name);
+            self.take_away(step, &silent, &AccountReason::Expired, &who);
+        }
+    }
+
+    /// A message that expired was read for its report; one that could not be read stays and was reported as damaged.
+    pub(crate) fn expired_fetched(
+        &mut self,
+        step: &mut Step<'_>,
+        queue: ObjectId,
+        sequence: Sequence,
+        message: Option<Arc<Message>>,
+    ) {
+        let waits = self
+            .entry(queue, sequence)
+            .is_some_and(|entry| entry.state == State::Fetching);
+        if let (true, Some(message)) = (waits, message) {
+            self.expire_with_report(step, queue, sequence, &message);
+        }
+    }
+
+    fn expire_with_report(
+        &mut self,
+        step: &mut Step<'_>,
+        queue: ObjectId,
+        sequence: Sequence,
+        message: &Message,
+    ) {
         let who = format!("queue manager {}", self.qmgr.attributes.name);
-        self.take_away(step, messages, &AccountReason::Expired, &who);
+        let requested = message.descriptor.report.expiration();
+        let feedback = MessageDescriptor::FEEDBACK_EXPIRATION;
+        let report = self.make_report(step, message, requested, feedback);
+        let (mut changes, mut arrival, mut notes) = (Vec::new(), None, Vec::new());
+        match report {
+            Some(Report::To { queue, message }) => {
+                let sequence = self.next_sequence();
+                let entry = new_entry(&message, sequence, State::Available);
+                if entry.is_persistent() {
+                    let row = row_of(&message, entry.body);
+                    let body = Some(message.body.clone());
+                    self.changes_of_put(queue, sequence, row, body, &mut changes);
+                }
+                arrival = Some((queue, sequence, entry, message));
+            }
+            Some(Report::Nowhere(note)) => notes.push(note),
+            None => {}
+        }
+        let expired = [(queue, sequence)];
+        let reason = AccountReason::Expired;
+        let position = self.take_away_noting(step, &expired, &reason, &who, changes, notes);
+        if let Some((queue, sequence, entry, message)) = arrival {
+            self.insert_shown(queue, sequence, entry, Arc::new(*message), position);
+        }
     }
 
     /// Takes messages away that nobody got: expired, cleared. One write set and an account entry for each.
@@ -36,9 +111,21 @@ impl Engine {
         messages: &[(ObjectId, Sequence)],
         reason: &AccountReason,
         who: &str,
-        mut changes: Vec<Change>,
+        changes: Vec<Change>,
     ) -> Position {
-        let mut notes = Vec::new();
+        self.take_away_noting(step, messages, reason, who, changes, Vec::new())
+    }
+
+    /// As [`Engine::take_away_with`], with account entries that belong to it.
+    fn take_away_noting(
+        &mut self,
+        step: &mut Step<'_>,
+        messages: &[(ObjectId, Sequence)],
+        reason: &AccountReason,
+        who: &str,
+        mut changes: Vec<Change>,
+        mut notes: Vec<Note>,
+    ) -> Position {
         for &(queue, sequence) in messages {
             let Some(name) = self.queues.get(&queue).map(|q| q.name.clone()) else {
                 continue;

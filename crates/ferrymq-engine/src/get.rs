@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use ferrymq_objects::Enabled;
 use ferrymq_types::{
-    Change, Message, MessageRow, ObjectId, Position, QueueName, ReasonCode, Sequence, Timestamp,
+    Change, Message, MessageDescriptor, MessageRow, ObjectId, Position, QueueName, ReasonCode,
+    RequestedReport, Sequence, Timestamp, UnitOfWorkId,
 };
 
 use crate::engine::{Step, Woken};
@@ -13,6 +14,8 @@ use crate::limits::DELIVERY_NOTE_DELAY;
 use crate::messages::{DELETE_BYTES, row_of};
 use crate::pending::Pending;
 use crate::queue::{Entry, QueueState, State, Wanted};
+use crate::report::Report;
+use crate::unit_of_work::CommitRecord;
 use crate::{ConnectionId, Cursor, Engine, Failure, FetchId, Get, Got, Reply, RequestId};
 
 /// A get that looks for a message, waits for one, or waits for the store.
@@ -327,7 +330,14 @@ impl Engine {
         let backout_count = entry.backout_count;
         let mut after = entry.position;
         let at_once = p.get.syncpoint_if_persistent && !entry.is_persistent();
+        let report = self.delivery_report(step, queue, &found.message);
         match p.get.syncpoint.filter(|_| !at_once) {
+            None if report.is_some() => {
+                let unit = self.begin_own(p.connection);
+                self.hide(queue, sequence, State::Locked);
+                self.lock_in_unit(unit, queue, sequence, None, report);
+                after = after.max(self.commit_unit(step, unit, CommitRecord::Nothing));
+            }
             None => {
                 let mut changes = Vec::new();
                 Self::changes_of_removal(queue, sequence, entry, &mut changes);
@@ -347,7 +357,7 @@ impl Engine {
                         .row
                         .unwrap_or_else(|| Box::new(row_of(&found.message, entry.body)))
                 });
-                self.add_get(unit, queue, sequence, row);
+                self.lock_in_unit(unit, queue, sequence, row, report);
             }
         }
         if let Some(q) = self.queue(queue) {
@@ -360,6 +370,42 @@ impl Engine {
             sequence,
         };
         (after, got)
+    }
+
+    /// The confirmation of a delivery, if one is asked for.
+    fn delivery_report(
+        &mut self,
+        step: &mut Step<'_>,
+        queue: ObjectId,
+        message: &Message,
+    ) -> Option<Report> {
+        let requested = message.descriptor.report.confirm_on_delivery();
+        if requested == RequestedReport::No || !self.is_destination(queue) {
+            return None;
+        }
+        self.make_report(step, message, requested, MessageDescriptor::FEEDBACK_COD)
+    }
+
+    /// A message that was got belongs to a unit of work, and so does the report of it.
+    fn lock_in_unit(
+        &mut self,
+        unit: UnitOfWorkId,
+        queue: ObjectId,
+        sequence: Sequence,
+        row: Option<Box<MessageRow>>,
+        report: Option<Report>,
+    ) {
+        let pending = match report {
+            Some(Report::To { queue, message }) => Some(self.add_pending_report(queue, *message)),
+            Some(Report::Nowhere(note)) => {
+                if let Some(unit) = self.unit(unit) {
+                    unit.note(note);
+                }
+                None
+            }
+            None => None,
+        };
+        self.add_get(unit, queue, sequence, row, pending);
     }
 
     /// Journals that a persistent message is shown under syncpoint: at once on a queue with a threshold, where the answer

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use ferrymq_objects::{LocalQueue, Queue};
 use ferrymq_types::{
     BodyId, Change, Message, MessageDescriptor, MessageRow, ObjectId, Persistence, Position,
-    QueueName, QueueRow, ReasonCode, Sequence,
+    QueueName, QueueRow, ReasonCode, RequestedReport, Sequence,
 };
 
 use crate::engine::{Step, Woken};
@@ -67,6 +67,7 @@ pub(crate) fn entry_of(
         journaled_count: 0,
         priority: descriptor.priority,
         persistence: descriptor.persistence,
+        reports_expiry: descriptor.report.expiration() != RequestedReport::No,
         state,
     }
 }

@@ -56,7 +56,8 @@ impl Pending {
 /// What is being read, and for whom.
 #[derive(Debug)]
 pub(crate) struct Fetching {
-    pub(crate) request: RequestId,
+    /// `None`: for the report of its expiry.
+    pub(crate) request: Option<RequestId>,
     pub(crate) queue: ObjectId,
     pub(crate) sequence: Sequence,
 }
@@ -97,6 +98,17 @@ impl Engine {
         &mut self,
         step: &mut Step<'_>,
         request: RequestId,
+        queue: ObjectId,
+        sequence: Sequence,
+    ) -> FetchId {
+        self.fetch_for(step, Some(request), queue, sequence)
+    }
+
+    /// Asks the store for a message, for a request or for the report of its expiry.
+    pub(crate) fn fetch_for(
+        &mut self,
+        step: &mut Step<'_>,
+        request: Option<RequestId>,
         queue: ObjectId,
         sequence: Sequence,
     ) -> FetchId {
@@ -168,16 +180,19 @@ impl Engine {
                 None
             }
         };
-        let Some(pending) = self.resume(fetching.request) else {
+        let Some(request) = fetching.request else {
+            return self.expired_fetched(step, queue, sequence, read.map(|(_, message)| message));
+        };
+        let Some(pending) = self.resume(request) else {
             return;
         };
         match pending {
-            Pending::Get(p) => self.get_fetched(step, fetching.request, *p, sequence, read),
-            Pending::Browse(p) => self.browse_fetched(step, fetching.request, p, sequence, read),
+            Pending::Get(p) => self.get_fetched(step, request, *p, sequence, read),
+            Pending::Browse(p) => self.browse_fetched(step, request, p, sequence, read),
             Pending::SenderGet(p) => {
-                self.sender_fetched(step, fetching.request, p, sequence, read.map(|(_, m)| m));
+                self.sender_fetched(step, request, p, sequence, read.map(|(_, m)| m));
             }
-            Pending::DeadLetter(p) => self.dead_letter_fetched(step, fetching.request, p, read),
+            Pending::DeadLetter(p) => self.dead_letter_fetched(step, request, p, read),
         }
     }
 

@@ -5,25 +5,27 @@ use std::sync::Arc;
 use bytes::Bytes;
 use ferrymq_objects::{Enabled, LocalQueue, QueueManager, Target};
 use ferrymq_types::{
-    Change, ExceptionReport, Message, MessageDescriptor, MessageType, ObjectId, Persistence,
-    Position, QueueManagerName, QueueName, ReasonCode, Sequence, TransmissionHeader, UnitOfWorkId,
-    UnitOfWorkOutcome, UnitOfWorkRow,
+    Change, Message, MessageDescriptor, MessageType, ObjectId, Persistence, Position,
+    QueueManagerName, QueueName, ReasonCode, RequestedReport, Sequence, TransmissionHeader,
+    UnitOfWorkId, UnitOfWorkOutcome, UnitOfWorkRow,
 };
 
 use crate::engine::{Answer, Step};
 use crate::memory::memory_bytes;
 use crate::messages::{ROW_BYTES, entry_of, row_of};
 use crate::queue::{Entry, State};
+use crate::report::Report;
 use crate::resting::usual_body;
+use crate::unit_of_work::CommitRecord;
 use crate::{ConnectionId, Context, Engine, Failure, Put, PutDone, Reply};
 
 /// Highest `MsgSeqNumber`.
 const MESSAGE_SEQUENCE_NUMBER_MAX: u32 = 999_999_999;
 
 /// A put that passed all checks.
-struct Checked {
-    queue: ObjectId,
-    message: Message,
+pub(crate) struct Checked {
+    pub(crate) queue: ObjectId,
+    pub(crate) message: Message,
     done: PutDone,
 }
 
@@ -79,14 +81,56 @@ impl Engine {
             }
             None => {}
         }
-        let position = match syncpoint {
-            Some(unit) => {
+        let arrival = checked.message.descriptor.report.confirm_on_arrival();
+        let report = if arrival != RequestedReport::No && self.is_destination(checked.queue) {
+            let feedback = MessageDescriptor::FEEDBACK_COA;
+            self.make_report(step, &checked.message, arrival, feedback)
+        } else {
+            None
+        };
+        let position = match (syncpoint, report) {
+            (Some(unit), report) => {
                 self.put_in_unit(unit, checked.queue, checked.message, bytes, write_bytes);
+                if let Some(report) = report {
+                    self.report_in_unit(unit, report);
+                }
                 Position::ZERO
             }
-            None => self.put_now(step, checked.queue, checked.message, token),
+            (None, None) => self.put_now(step, checked.queue, checked.message, token),
+            (None, Some(report)) => {
+                // Both or neither.
+                let record = match token {
+                    Some(id) => CommitRecord::Token(UnitOfWorkRow {
+                        id,
+                        outcome: UnitOfWorkOutcome::Committed,
+                        time: step.now,
+                        message_id: Some(checked.done.message_id),
+                    }),
+                    None => CommitRecord::Nothing,
+                };
+                let unit = self.begin_own(connection);
+                self.put_in_unit(unit, checked.queue, checked.message, bytes, write_bytes);
+                self.report_in_unit(unit, report);
+                self.commit_unit(step, unit, record)
+            }
         };
         Ok((position, Reply::Put(checked.done)))
+    }
+
+    /// A report that becomes visible with the unit of work.
+    fn report_in_unit(&mut self, unit: UnitOfWorkId, report: Report) {
+        match report {
+            Report::To { queue, message } => {
+                let bytes = memory_bytes(&message);
+                let write_bytes = (message.data_length() as u64).saturating_add(ROW_BYTES);
+                self.put_in_unit(unit, queue, *message, bytes, write_bytes);
+            }
+            Report::Nowhere(note) => {
+                if let Some(unit) = self.unit(unit) {
+                    unit.note(note);
+                }
+            }
+        }
     }
 
     /// The answer to a put whose token was used before (invariant I1).
@@ -156,7 +200,7 @@ impl Engine {
         })
     }
 
-    fn check_put(&mut self, step: &mut Step<'_>, put: Put) -> Result<Checked, Failure> {
+    pub(crate) fn check_put(&mut self, step: &mut Step<'_>, put: Put) -> Result<Checked, Failure> {
         let qmgr = Arc::clone(&self.qmgr);
         let route = Self::route(&qmgr, &put)?;
         let queue = route.queue;
@@ -307,7 +351,7 @@ impl Engine {
     }
 }
 
-fn new_entry(message: &Message, sequence: Sequence, state: State) -> Entry {
+pub(crate) fn new_entry(message: &Message, sequence: Sequence, state: State) -> Entry {
     let body = usual_body(sequence, message.descriptor.persistence);
     let length = u32::try_from(message.data_length()).unwrap_or(u32::MAX);
     entry_of(&message.descriptor, body, length, state)
@@ -361,12 +405,15 @@ fn check_descriptor(d: &MessageDescriptor) -> Result<(), Failure> {
         return Err(ReasonCode::MSG_TYPE_ERROR.into());
     }
     let wants_answer = d.message_type == MessageType::REQUEST
-        || match d.report.exception() {
-            ExceptionReport::No => false,
-            ExceptionReport::WithoutData
-            | ExceptionReport::WithData
-            | ExceptionReport::WithFullData => true,
-        };
+        || [
+            d.report.exception(),
+            d.report.expiration(),
+            d.report.confirm_on_arrival(),
+            d.report.confirm_on_delivery(),
+        ] != [RequestedReport::No; 4];
+    if !d.report.is_consistent() {
+        return Err(ReasonCode::REPORT_OPTIONS_ERROR.into());
+    }
     if wants_answer && d.reply_to_queue.is_empty() {
         return Err(ReasonCode::MISSING_REPLY_TO_Q.into());
     }

@@ -61,6 +61,8 @@ pub(crate) struct Entry {
     pub(crate) journaled_count: u32,
     pub(crate) priority: Priority,
     pub(crate) persistence: Persistence,
+    /// Whether its putter wants to hear when it expires.
+    pub(crate) reports_expiry: bool,
     pub(crate) state: State,
 }
 

@@ -53,6 +53,8 @@ const PERSISTENT: u8 = 1;
 const SPECIAL: u8 = 2;
 /// It expires.
 const EXPIRES: u8 = 4;
+/// Its expiry is to be reported.
+const REPORTS_EXPIRY: u8 = 8;
 
 /// What few messages have.
 #[derive(Debug, Clone, Copy)]
@@ -166,7 +168,12 @@ impl RestingMessages {
             priority: entry.priority,
             marks: persistent
                 | if usual { 0 } else { SPECIAL }
-                | entry.expires_at.map_or(0, |_| EXPIRES),
+                | entry.expires_at.map_or(0, |_| EXPIRES)
+                | if entry.reports_expiry {
+                    REPORTS_EXPIRY
+                } else {
+                    0
+                },
         };
         let Some(rank) = self.ranks.get_mut(usize::from(key.rank)) else {
             return;
@@ -393,6 +400,7 @@ fn entry_of(
         journaled_count: special.journaled_count,
         priority: resting.priority,
         persistence,
+        reports_expiry: resting.marks & REPORTS_EXPIRY != 0,
         state: State::Available,
     }
 }

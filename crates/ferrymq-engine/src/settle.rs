@@ -85,13 +85,18 @@ impl Engine {
         let unit = self
             .unit(of)
             .ok_or_else(|| Failure::of(ReasonCode::UOW_NOT_AVAILABLE, &of))?;
-        unit.take_gets(messages)
-            .ok_or_else(|| ReasonCode::NO_MSG_UNDER_CURSOR.into())
+        let taken = unit
+            .take_gets(messages)
+            .ok_or(ReasonCode::NO_MSG_UNDER_CURSOR)?;
+        for report in taken.iter().filter_map(|(_, locked)| locked.report) {
+            self.unit_of_work_bytes = self.unit_of_work_bytes.saturating_sub(report.bytes);
+        }
+        Ok(taken)
     }
 
     fn give_locked(&mut self, to: UnitOfWorkId, locked: Vec<(Sequence, LockedMessage)>) {
-        for (sequence, LockedMessage { queue, row }) in locked {
-            self.add_get(to, queue, sequence, row);
+        for (sequence, LockedMessage { queue, row, report }) in locked {
+            self.add_get(to, queue, sequence, row, report);
         }
     }
 }

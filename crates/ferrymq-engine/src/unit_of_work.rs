@@ -11,6 +11,7 @@ use crate::account::Note;
 use crate::engine::{Answer, Step};
 use crate::messages::row_of;
 use crate::queue::State;
+use crate::report::PendingReport;
 use crate::{ConnectionId, Engine, Failure, Reply};
 
 /// A unit of work that is open.
@@ -33,9 +34,22 @@ pub(crate) struct LockedMessage {
     pub(crate) queue: ObjectId,
     /// For the move to a backout queue, if its queue has a threshold.
     pub(crate) row: Option<Box<MessageRow>>,
+    /// The confirmation of its delivery, which shares its fate.
+    pub(crate) report: Option<PendingReport>,
 }
 
 impl UnitOfWork {
+    const fn new(connection: ConnectionId) -> Self {
+        Self {
+            connection,
+            puts: Vec::new(),
+            gets: BTreeMap::new(),
+            notes: Vec::new(),
+            bytes: 0,
+            write_bytes: 0,
+        }
+    }
+
     /// Adds an account entry that becomes durable with the commit.
     pub(crate) fn note(&mut self, note: Note) {
         self.notes.push(note);
@@ -47,7 +61,7 @@ impl UnitOfWork {
         &mut self,
         messages: &[Sequence],
     ) -> Option<Vec<(Sequence, LockedMessage)>> {
-        let mut taken = Vec::with_capacity(messages.len());
+        let mut taken: Vec<(Sequence, LockedMessage)> = Vec::with_capacity(messages.len());
         for sequence in messages {
             match self.gets.remove(sequence) {
                 Some(locked) => taken.push((*sequence, locked)),
@@ -58,6 +72,10 @@ impl UnitOfWork {
             }
         }
         self.write_bytes = self.write_bytes.saturating_sub(bytes_of_gets(taken.len()));
+        for report in taken.iter().filter_map(|(_, locked)| locked.report) {
+            self.bytes = self.bytes.saturating_sub(report.bytes);
+            self.write_bytes = self.write_bytes.saturating_sub(report.write_bytes);
+        }
         Some(taken)
     }
 
@@ -82,6 +100,8 @@ pub(crate) enum CommitRecord {
     Outcome,
     /// Nothing: nobody knows an id to ask by.
     Nothing,
+    /// The outcome of a put with a token.
+    Token(UnitOfWorkRow),
     /// The state of a receiving channel (rule U5).
     Channel(Change),
 }
@@ -94,17 +114,7 @@ impl Engine {
         if self.units.len() >= self.limits.units_of_work_max {
             return Err(ReasonCode::LIMIT_EXCEEDED.into());
         }
-        self.units.insert(
-            id,
-            UnitOfWork {
-                connection,
-                puts: Vec::new(),
-                gets: BTreeMap::new(),
-                notes: Vec::new(),
-                bytes: 0,
-                write_bytes: 0,
-            },
-        );
+        self.units.insert(id, UnitOfWork::new(connection));
         self.units_by_connection.insert((connection, id));
         Ok((Position::ZERO, Reply::Done))
     }
@@ -169,11 +179,27 @@ impl Engine {
         queue: ObjectId,
         sequence: Sequence,
         row: Option<Box<MessageRow>>,
+        report: Option<PendingReport>,
     ) {
         if let Some(unit) = self.units.get_mut(&id) {
-            unit.gets.insert(sequence, LockedMessage { queue, row });
-            unit.write_bytes = unit.write_bytes.saturating_add(bytes_of_gets(1));
+            let (bytes, write_bytes) = report.map_or((0, 0), |r| (r.bytes, r.write_bytes));
+            let locked = LockedMessage { queue, row, report };
+            unit.gets.insert(sequence, locked);
+            unit.bytes = unit.bytes.saturating_add(bytes);
+            unit.write_bytes = unit
+                .write_bytes
+                .saturating_add(bytes_of_gets(1))
+                .saturating_add(write_bytes);
+            self.unit_of_work_bytes = self.unit_of_work_bytes.saturating_add(bytes);
         }
+    }
+
+    /// A unit of work of this step alone, which nobody else knows: it is committed before the step ends.
+    pub(crate) fn begin_own(&mut self, connection: ConnectionId) -> UnitOfWorkId {
+        let id = UnitOfWorkId::NONE;
+        self.units.insert(id, UnitOfWork::new(connection));
+        self.units_by_connection.insert((connection, id));
+        id
     }
 
     pub(crate) fn close_unit(&mut self, id: UnitOfWorkId) -> Option<UnitOfWork> {
@@ -213,9 +239,12 @@ impl Engine {
         id: UnitOfWorkId,
         record: CommitRecord,
     ) -> Position {
-        let Some(unit) = self.close_unit(id) else {
+        let Some(mut unit) = self.close_unit(id) else {
             return Position::ZERO;
         };
+        // A report of a delivery is put by what delivers.
+        let reports = unit.gets.values().filter_map(|locked| locked.report);
+        unit.puts.extend(reports.map(|r| (r.queue, r.sequence)));
         let mut changes = Vec::new();
         for &(queue, sequence) in &unit.puts {
             if let Some(entry) = self.entry(queue, sequence)
@@ -241,6 +270,7 @@ impl Engine {
                 message_id: None,
             }),
             CommitRecord::Nothing => None,
+            CommitRecord::Token(row) => Some(row),
             CommitRecord::Channel(change) => {
                 changes.push(change);
                 None
@@ -341,6 +371,9 @@ impl Engine {
         let mut returned = Vec::new();
         for (sequence, locked) in unit.gets {
             let queue = locked.queue;
+            if let Some(report) = locked.report {
+                self.remove(report.queue, report.sequence);
+            }
             let entry = self.queues.get_mut(&queue).and_then(|q| {
                 q.change(sequence, |entry| {
                     entry.backout_count = entry.backout_count.saturating_add(1);

@@ -68,9 +68,9 @@ impl MessageType {
     }
 }
 
-/// Which exception report the putter asked for. `MQRO_EXCEPTION*`.
+/// Which report of a kind the putter asked for. `MQRO_*`, `MQRO_*_WITH_DATA`, `MQRO_*_WITH_FULL_DATA`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum ExceptionReport {
+pub enum RequestedReport {
     /// None.
     No,
     /// Without application data.
@@ -87,8 +87,10 @@ pub struct ReportOptions(u32);
 
 impl ReportOptions {
     const EXCEPTION: u32 = 0x0100_0000;
-    const EXCEPTION_WITH_DATA: u32 = 0x0300_0000;
-    const EXCEPTION_WITH_FULL_DATA: u32 = 0x0700_0000;
+    const EXPIRATION: u32 = 0x0020_0000;
+    const COA: u32 = 0x0100;
+    const COD: u32 = 0x0800;
+    const PASS_DISCARD_AND_EXPIRY: u32 = 0x4000;
     const DISCARD_MSG: u32 = 0x0800_0000;
     const PASS_CORREL_ID: u32 = 0x40;
     const PASS_MSG_ID: u32 = 0x80;
@@ -108,15 +110,58 @@ impl ReportOptions {
         self.0
     }
 
-    /// The exception report asked for.
-    #[must_use]
-    pub const fn exception(self) -> ExceptionReport {
-        match self.0 & Self::EXCEPTION_WITH_FULL_DATA {
-            Self::EXCEPTION_WITH_FULL_DATA => ExceptionReport::WithFullData,
-            Self::EXCEPTION_WITH_DATA => ExceptionReport::WithData,
-            Self::EXCEPTION => ExceptionReport::WithoutData,
-            _ => ExceptionReport::No,
+    /// A kind of report: its bit alone, with the next one for some data, with two more for all data.
+    const fn requested(self, bit: u32) -> RequestedReport {
+        match (self.0 & (bit * 7)) / bit {
+            1 => RequestedReport::WithoutData,
+            3 => RequestedReport::WithData,
+            7 => RequestedReport::WithFullData,
+            _ => RequestedReport::No,
         }
+    }
+
+    /// The exception report asked for. `MQRO_EXCEPTION*`.
+    #[must_use]
+    pub const fn exception(self) -> RequestedReport {
+        self.requested(Self::EXCEPTION)
+    }
+
+    /// The report asked for when the message expires. `MQRO_EXPIRATION*`.
+    #[must_use]
+    pub const fn expiration(self) -> RequestedReport {
+        self.requested(Self::EXPIRATION)
+    }
+
+    /// The confirmation of arrival asked for. `MQRO_COA*`.
+    #[must_use]
+    pub const fn confirm_on_arrival(self) -> RequestedReport {
+        self.requested(Self::COA)
+    }
+
+    /// The confirmation of delivery asked for. `MQRO_COD*`.
+    #[must_use]
+    pub const fn confirm_on_delivery(self) -> RequestedReport {
+        self.requested(Self::COD)
+    }
+
+    /// Whether every kind of report is asked for in a way that there is: else 2061.
+    #[must_use]
+    pub fn is_consistent(self) -> bool {
+        [Self::EXCEPTION, Self::EXPIRATION, Self::COA, Self::COD]
+            .into_iter()
+            .all(|bit| matches!((self.0 & (bit * 7)) / bit, 0 | 1 | 3 | 7))
+    }
+
+    /// `MQRO_PASS_DISCARD_AND_EXPIRY`: a report keeps the expiry and what is to become of it when it is undeliverable.
+    #[must_use]
+    pub const fn pass_discard_and_expiry(self) -> bool {
+        self.0 & Self::PASS_DISCARD_AND_EXPIRY != 0
+    }
+
+    /// Only whether it is discarded when undeliverable.
+    #[must_use]
+    pub const fn discard_alone(self) -> Self {
+        Self(self.0 & Self::DISCARD_MSG)
     }
 
     /// `MQRO_DISCARD_MSG`: an undeliverable message is discarded, not dead-lettered.
@@ -188,6 +233,12 @@ pub struct MessageDescriptor {
 }
 
 impl MessageDescriptor {
+    /// `MQFB_EXPIRATION`: the message expired.
+    pub const FEEDBACK_EXPIRATION: u32 = 258;
+    /// `MQFB_COA`: the message arrived on its queue.
+    pub const FEEDBACK_COA: u32 = 259;
+    /// `MQFB_COD`: the message was got.
+    pub const FEEDBACK_COD: u32 = 260;
     /// `MQFMT_NONE`.
     pub const FORMAT_NONE: &'static str = "";
     /// `MQFMT_STRING`.

@@ -23,7 +23,7 @@ mod write_set;
 
 pub use account::{AccountEntry, AccountReason};
 pub use descriptor::{
-    ExceptionReport, MessageDescriptor, MessageType, Persistence, Priority, ReportOptions,
+    MessageDescriptor, MessageType, Persistence, Priority, ReportOptions, RequestedReport,
 };
 pub use distinguished_name::{DistinguishedName, DnAttribute, DnAttributeType};
 pub use header::{DeadLetterHeader, HeaderError, TransmissionHeader};

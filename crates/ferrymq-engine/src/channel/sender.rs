@@ -356,7 +356,8 @@ impl Engine {
             let ours = self
                 .fetches
                 .get(&fetch)
-                .is_some_and(|f| !self.pending.contains_key(&f.request));
+                .and_then(|f| f.request)
+                .is_some_and(|request| !self.pending.contains_key(&request));
             if ours {
                 self.fetches.remove(&fetch);
             }

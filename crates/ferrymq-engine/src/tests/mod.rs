@@ -6,6 +6,7 @@
 
 mod handles;
 mod harness;
+mod reports;
 mod rows;
 
 mod account;

@@ -71,6 +71,7 @@ impl Checked {
             position: Position::new(chance.below(1 << 40)),
             expires_at: (chance.below(4) == 0)
                 .then(|| Timestamp::from_millis(chance.below(1 << 50))),
+            reports_expiry: chance.below(4) == 0,
             put_time: Timestamp::from_millis(chance.below(1 << 45)),
             length: u32::try_from(chance.below(1 << 32)).unwrap(),
             backout_count: u32::try_from(chance.below(8).saturating_sub(6)).unwrap(),

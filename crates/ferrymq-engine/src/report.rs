@@ -1,0 +1,258 @@
+//! Report messages: confirmation of arrival and of delivery, and of expiry, each in the unit of work of what it reports.
+//!
+//! Source: IBM MQ, "Report options and message flags", "Report (MQLONG)", "Feedback (MQLONG)".
+
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use ferrymq_objects::Usage;
+use ferrymq_types::{
+    AccountReason, CorrelationId, DeadLetterHeader, Message, MessageDescriptor, MessageId,
+    MessageType, ObjectId, QueueManagerName, QueueName, ReasonCode, ReportOptions, RequestedReport,
+    Sequence, Timestamp,
+};
+
+use crate::account::Note;
+use crate::engine::Step;
+use crate::memory::memory_bytes;
+use crate::messages::ROW_BYTES;
+use crate::put::{Checked, new_entry};
+use crate::queue::State;
+use crate::{Context, Engine, Put};
+
+/// Bytes of application data in a report `WITH_DATA`.
+pub const REPORT_DATA_LENGTH: usize = 100;
+
+/// The report about a message, without where it goes. `None` if none is asked for.
+///
+/// The message id is new and the correlation id is the message's id, unless the putter asked to pass them. Priority, persistence
+/// and user are the message's. It never expires and asks for nothing, unless `MQRO_PASS_DISCARD_AND_EXPIRY` passes those two
+/// on.
+///
+/// Source: IBM MQ, "Report options and message flags", "Report (MQLONG)".
+#[must_use]
+pub fn report_about(
+    original: &Message,
+    requested: RequestedReport,
+    feedback: u32,
+    made_by: &str,
+    now: Timestamp,
+) -> Option<Message> {
+    let from = &original.descriptor;
+    let (header, body) = match requested {
+        RequestedReport::No => return None,
+        RequestedReport::WithoutData => (Bytes::new(), Bytes::new()),
+        RequestedReport::WithData => (Bytes::new(), first_bytes(original)),
+        RequestedReport::WithFullData => (original.header.clone(), original.body.clone()),
+    };
+    let passes = from.report.pass_discard_and_expiry();
+    let mut descriptor = MessageDescriptor {
+        report: if passes {
+            from.report.discard_alone()
+        } else {
+            ReportOptions::NONE
+        },
+        message_type: MessageType::REPORT,
+        expires_at: if passes { from.expires_at } else { None },
+        feedback,
+        priority: from.priority,
+        persistence: from.persistence,
+        message_id: if from.report.pass_message_id() {
+            from.message_id
+        } else {
+            MessageId::NONE
+        },
+        correlation_id: if from.report.pass_correlation_id() {
+            from.correlation_id
+        } else {
+            CorrelationId::new(*from.message_id.as_bytes())
+        },
+        user_identifier: from.user_identifier.clone(),
+        put_application_name: made_by.chars().take(28).collect(),
+        put_time: now,
+        ..MessageDescriptor::default()
+    };
+    if !header.is_empty() || !body.is_empty() {
+        descriptor.format.clone_from(&from.format);
+        descriptor.encoding = from.encoding;
+        descriptor.coded_character_set_id = from.coded_character_set_id;
+    }
+    Some(Message {
+        descriptor,
+        header,
+        body,
+    })
+}
+
+fn first_bytes(message: &Message) -> Bytes {
+    let head = message.header.len().min(REPORT_DATA_LENGTH);
+    let rest = REPORT_DATA_LENGTH
+        .saturating_sub(head)
+        .min(message.body.len());
+    if head == 0 {
+        return message.body.slice(..rest);
+    }
+    let mut data = BytesMut::with_capacity(REPORT_DATA_LENGTH);
+    data.extend_from_slice(&message.header.slice(..head));
+    data.extend_from_slice(&message.body.slice(..rest));
+    data.freeze()
+}
+
+/// A report that is ready, or why there is none.
+#[derive(Debug)]
+pub(crate) enum Report {
+    /// It goes there.
+    To {
+        queue: ObjectId,
+        message: Box<Message>,
+    },
+    /// Neither the reply-to queue nor the dead-letter queue takes it: an account entry says so.
+    Nowhere(Note),
+}
+
+/// A report that waits for the end of a unit of work.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PendingReport {
+    pub(crate) queue: ObjectId,
+    pub(crate) sequence: Sequence,
+    /// Bytes in memory, and in the write set.
+    pub(crate) bytes: u64,
+    pub(crate) write_bytes: u64,
+}
+
+impl Engine {
+    /// Whether arrivals and deliveries on a queue are reported: not on a transmission queue, where messages only pass, and not
+    /// on the dead-letter queue, where they did not arrive.
+    pub(crate) fn is_destination(&self, queue: ObjectId) -> bool {
+        let Some(q) = self.queues.get(&queue) else {
+            return false;
+        };
+        let normal = q.definition.as_ref().is_some_and(|d| match d.usage {
+            Usage::Normal => true,
+            Usage::Transmission => false,
+        });
+        normal && self.qmgr.attributes.dead_letter_queue_name.as_ref() != Some(&q.name)
+    }
+
+    /// Makes the report about a message, if one is asked for, and finds where it goes: to the reply-to queue, else to the
+    /// dead-letter queue.
+    pub(crate) fn make_report(
+        &mut self,
+        step: &mut Step<'_>,
+        original: &Message,
+        requested: RequestedReport,
+        feedback: u32,
+    ) -> Option<Report> {
+        if requested == RequestedReport::No {
+            return None;
+        }
+        let made_by = self.qmgr.attributes.name.to_string();
+        let message = report_about(original, requested, feedback, &made_by, step.now)?;
+        let (queue, queue_manager) = (
+            original.descriptor.reply_to_queue.as_str(),
+            original.descriptor.reply_to_queue_manager.as_str(),
+        );
+        let refusal = match self.report_to(step, &message, queue, queue_manager) {
+            Ok(checked) => return Some(checked),
+            Err(reason) => reason,
+        };
+        let mut descriptor = message.descriptor;
+        let header = DeadLetterHeader::wrap(
+            &mut descriptor,
+            &message.header,
+            refusal,
+            queue,
+            queue_manager,
+            &made_by,
+            step.now,
+        );
+        let dead = Message {
+            descriptor,
+            header,
+            body: message.body,
+        };
+        let durable = match dead.descriptor.persistence {
+            ferrymq_types::Persistence::Persistent => true,
+            ferrymq_types::Persistence::NonPersistent => false,
+        };
+        let length = dead.data_length() as u64;
+        let target = self.dead_letter_target(ObjectId::ZERO, length);
+        let fits = self.check_memory(dead.descriptor.persistence, memory_bytes(&dead));
+        match target.and_then(|target| fits.map(|()| target)) {
+            Ok(target) => {
+                let mut message = Box::new(dead);
+                if message.descriptor.message_id.is_none() {
+                    message.descriptor.message_id = self.next_message_id();
+                }
+                Some(Report::To {
+                    queue: target.base.id,
+                    message,
+                })
+            }
+            Err(_) => Some(Report::Nowhere(Note {
+                message_id: original.descriptor.message_id,
+                from: QueueName::new(queue).ok()?,
+                to: None,
+                reason: AccountReason::Discarded(refusal),
+                who: format!("report of queue manager {made_by}"),
+                durable,
+            })),
+        }
+    }
+
+    fn report_to(
+        &mut self,
+        step: &mut Step<'_>,
+        message: &Message,
+        queue: &str,
+        queue_manager: &str,
+    ) -> Result<Report, ReasonCode> {
+        let queue = QueueName::new(queue).map_err(|_| ReasonCode::UNKNOWN_OBJECT_NAME)?;
+        let object_queue_manager = match queue_manager {
+            "" => None,
+            name => {
+                Some(QueueManagerName::new(name).map_err(|_| ReasonCode::UNKNOWN_REMOTE_Q_MGR)?)
+            }
+        };
+        let put = Put {
+            handle: None,
+            queue,
+            object_queue_manager,
+            descriptor: message.descriptor.clone(),
+            priority: Some(message.descriptor.priority),
+            persistence: Some(message.descriptor.persistence),
+            header: message.header.clone(),
+            body: message.body.clone(),
+            context: Context::SetAll,
+            syncpoint: None,
+            token: None,
+        };
+        let Checked { queue, message, .. } = self
+            .check_put(step, put)
+            .map_err(|failure| failure.reason)?;
+        self.check_memory(message.descriptor.persistence, memory_bytes(&message))?;
+        Ok(Report::To {
+            queue,
+            message: Box::new(message),
+        })
+    }
+
+    /// Adds a report that nobody sees before the unit of work of what it reports ends.
+    pub(crate) fn add_pending_report(
+        &mut self,
+        queue: ObjectId,
+        message: Message,
+    ) -> PendingReport {
+        let bytes = memory_bytes(&message);
+        let write_bytes = (message.data_length() as u64).saturating_add(ROW_BYTES);
+        let sequence = self.next_sequence();
+        let entry = new_entry(&message, sequence, State::Uncommitted);
+        self.insert(queue, sequence, entry, Some(Arc::new(message)));
+        PendingReport {
+            queue,
+            sequence,
+            bytes,
+            write_bytes,
+        }
+    }
+}
