@@ -227,10 +227,7 @@ async fn inv_c6_large_messages_pass_in_chunks_and_hold_up_nothing() {
     nodes.define(1, "ALTER QMGR MAXMSGL(104857600)").await;
     nodes.define(1, "ALTER QLOCAL(A) MAXMSGL(6291456)").await;
     let session = client.session().await.expect("a session");
-    let data: bytes::Bytes = (0..5 * MIB)
-        .map(|n| (n % 251) as u8)
-        .collect::<Vec<_>>()
-        .into();
+    let data: bytes::Bytes = (0..251).cycle().take(5 * MIB).collect::<Vec<u8>>().into();
     let large = session
         .send_put(put_to("A", data.clone()), None)
         .await

@@ -171,7 +171,7 @@ async fn inv_s3_a_torn_tail_is_cut_off_and_nothing_acknowledged_with_it() {
         .write(true)
         .open(&segment)
         .expect("open it");
-    let torn: Vec<u8> = (0..5000).map(|n| (n % 253) as u8).collect();
+    let torn: Vec<u8> = (0..253).cycle().take(5000).collect();
     file.write_all_at(&torn, behind).expect("write");
     let (store, code) = examined(&nodes);
     assert_eq!((code, &store["opens"]), (Some(0), &true.into()), "{store}");
@@ -181,7 +181,8 @@ async fn inv_s3_a_torn_tail_is_cut_off_and_nothing_acknowledged_with_it() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn inv_s4_damage_is_refused_at_start_and_named_by_the_examination() {
-    let damages: [(&str, fn(&Nodes)); 3] = [
+    type Damage = fn(&Nodes);
+    let damages: [(&str, Damage); 3] = [
         ("a flipped byte", |nodes| {
             let segment = newest_segment(nodes);
             let bytes = std::fs::read(&segment).expect("the segment");

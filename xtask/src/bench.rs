@@ -1,5 +1,7 @@
 //! `cargo xtask bench`: one table of how fast FerryMQ is, beside what wire and disk allow on this machine in the same run.
 
+#![allow(clippy::print_stdout, reason = "the table is the answer")]
+
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};

@@ -242,7 +242,7 @@ impl Engine {
     /// A queue that was deleted, and perhaps defined anew under its name, is not the one that was opened.
     fn check_same(&self, open: &Handle) -> Result<(), Failure> {
         match open.queue {
-            Some(id) if !self.queues.get(&id).is_some_and(|q| q.definition.is_some()) => {
+            Some(id) if self.queues.get(&id).is_none_or(|q| q.definition.is_none()) => {
                 Err(Failure::of(ReasonCode::Q_DELETED, &open.name))
             }
             Some(_) | None => Ok(()),

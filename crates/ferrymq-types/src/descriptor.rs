@@ -86,10 +86,11 @@ pub enum RequestedReport {
 pub struct ReportOptions(u32);
 
 impl ReportOptions {
-    const EXCEPTION: u32 = 0x0100_0000;
-    const EXPIRATION: u32 = 0x0020_0000;
-    const COA: u32 = 0x0100;
-    const COD: u32 = 0x0800;
+    /// Where the three bits of each kind of report begin.
+    const COA_SHIFT: u32 = 8;
+    const COD_SHIFT: u32 = 11;
+    const EXPIRATION_SHIFT: u32 = 21;
+    const EXCEPTION_SHIFT: u32 = 24;
     const PASS_DISCARD_AND_EXPIRY: u32 = 0x4000;
     const DISCARD_MSG: u32 = 0x0800_0000;
     const PASS_CORREL_ID: u32 = 0x40;
@@ -111,8 +112,8 @@ impl ReportOptions {
     }
 
     /// A kind of report: its bit alone, with the next one for some data, with two more for all data.
-    const fn requested(self, bit: u32) -> RequestedReport {
-        match (self.0 & (bit * 7)) / bit {
+    const fn requested(self, shift: u32) -> RequestedReport {
+        match self.0 >> shift & 7 {
             1 => RequestedReport::WithoutData,
             3 => RequestedReport::WithData,
             7 => RequestedReport::WithFullData,
@@ -123,33 +124,39 @@ impl ReportOptions {
     /// The exception report asked for. `MQRO_EXCEPTION*`.
     #[must_use]
     pub const fn exception(self) -> RequestedReport {
-        self.requested(Self::EXCEPTION)
+        self.requested(Self::EXCEPTION_SHIFT)
     }
 
     /// The report asked for when the message expires. `MQRO_EXPIRATION*`.
     #[must_use]
     pub const fn expiration(self) -> RequestedReport {
-        self.requested(Self::EXPIRATION)
+        self.requested(Self::EXPIRATION_SHIFT)
     }
 
     /// The confirmation of arrival asked for. `MQRO_COA*`.
     #[must_use]
     pub const fn confirm_on_arrival(self) -> RequestedReport {
-        self.requested(Self::COA)
+        self.requested(Self::COA_SHIFT)
     }
 
     /// The confirmation of delivery asked for. `MQRO_COD*`.
     #[must_use]
     pub const fn confirm_on_delivery(self) -> RequestedReport {
-        self.requested(Self::COD)
+        self.requested(Self::COD_SHIFT)
     }
 
     /// Whether every kind of report is asked for in a way that there is: else 2061.
     #[must_use]
     pub fn is_consistent(self) -> bool {
-        [Self::EXCEPTION, Self::EXPIRATION, Self::COA, Self::COD]
+        let shifts = [
+            Self::EXCEPTION_SHIFT,
+            Self::EXPIRATION_SHIFT,
+            Self::COA_SHIFT,
+            Self::COD_SHIFT,
+        ];
+        shifts
             .into_iter()
-            .all(|bit| matches!((self.0 & (bit * 7)) / bit, 0 | 1 | 3 | 7))
+            .all(|shift| matches!(self.0 >> shift & 7, 0 | 1 | 3 | 7))
     }
 
     /// `MQRO_PASS_DISCARD_AND_EXPIRY`: a report keeps the expiry and what is to become of it when it is undeliverable.

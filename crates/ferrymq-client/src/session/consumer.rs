@@ -74,7 +74,10 @@ impl Session {
         };
         let (sender, deliveries) = mpsc::unbounded_channel();
         let calls = &self.line.calls;
-        let room = Deadline::apply_to_result(self.deadline, async { Ok(calls.room().await) });
+        let room = Deadline::apply_to_result(self.deadline, async {
+            calls.room().await;
+            Ok(())
+        });
         room.await?;
         let call_id = calls.push(Call::Consume(consume), |call_id| {
             self.line.waiters.consume(call_id, sender)

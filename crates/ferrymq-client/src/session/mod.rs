@@ -314,7 +314,10 @@ async fn send<T>(
     call: Call,
     read: fn(Response) -> Option<T>,
 ) -> Result<Answer<T>, ClientError> {
-    let room = Deadline::apply_to_result(deadline, async { Ok(line.calls.room().await) });
+    let room = Deadline::apply_to_result(deadline, async {
+        line.calls.room().await;
+        Ok(())
+    });
     room.await?;
     let (sender, receiver) = oneshot::channel();
     // In one step, so that calls have rising ids in the order in which they are sent.

@@ -3,7 +3,7 @@
 use ferrymq_proto::v1::session_answer::Answer as Response;
 use ferrymq_proto::v1::session_call::Call;
 use ferrymq_proto::v1::{
-    BrowseCall, BrowseStep, CloseCall, GetCall, GetRequest, Message, OpenCall, PutCall, PutRequest,
+    BrowseCall, BrowseStep, CloseCall, GetCall, Message, OpenCall, PutCall, PutRequest,
     PutResponse, UnlockCall, get_response,
 };
 use ferrymq_types::{ReasonCode, UnitOfWorkId};
@@ -95,7 +95,7 @@ impl Queue<'_> {
     /// As [`crate::Client::get`]; 2037 if the queue is not open for input; 2034 if the message under the cursor is gone.
     pub async fn get(&self, get: GetCall) -> Result<Option<GotMessage>, ClientError> {
         let get = GetCall {
-            get: Some(get.get.unwrap_or(GetRequest::default())),
+            get: Some(get.get.unwrap_or_default()),
             handle: self.handle,
             ..get
         };

@@ -327,7 +327,8 @@ fn a_browse_never_goes_back_and_starts_again_with_first() {
 
 #[test]
 fn a_locked_message_is_nobody_elses_until_the_cursor_lets_it_go() {
-    let ends: [(&str, fn(&mut World, HandleId)); 5] = [
+    type End = fn(&mut World, HandleId);
+    let ends: [(&str, End); 5] = [
         ("unlock", |w, handle| {
             w.done(C1, Request::Unlock { handle });
         }),

@@ -26,10 +26,10 @@ fn texts(reply: Reply) -> Vec<String> {
 }
 
 fn got_many(reply: Reply) -> Vec<Got> {
-    match reply {
-        Reply::GotMany(got) => got,
-        other => panic!("{other:?}"),
-    }
+    let Reply::GotMany(got) = reply else {
+        panic!("{reply:?}")
+    };
+    got
 }
 
 fn settle(of: u8, messages: &[Sequence], settlement: Settlement) -> Request {

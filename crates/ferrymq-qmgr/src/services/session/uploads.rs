@@ -24,7 +24,7 @@ static ROOM: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new
 #[derive(Debug)]
 enum Upload {
     Gathering {
-        put: v1::PutCall,
+        put: Box<v1::PutCall>,
         data: BytesMut,
         _room: OwnedSemaphorePermit,
     },
@@ -68,7 +68,7 @@ impl Uploads {
         let (upload, answer) = match (refusal, room()) {
             (None, Some(room)) => (
                 Upload::Gathering {
-                    put,
+                    put: Box::new(put),
                     // Pages are the kernel's until chunks fill them.
                     data: BytesMut::with_capacity(length),
                     _room: room,
@@ -117,6 +117,6 @@ impl Uploads {
         if let Some(message) = put.put.as_mut().and_then(|put| put.message.as_mut()) {
             message.data = data.freeze();
         }
-        Ok(Some(session_call::Call::Put(put)))
+        Ok(Some(session_call::Call::Put(*put)))
     }
 }
