@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 use ferrymq_engine::{
     ConnectionId, Context, Effect, Engine, EngineBuilder, Fetched, Get, Input, Limits, MatchIds,
-    Put, Reply, Request, RequestId,
+    Put, Reply, Request, RequestId, Settlement,
 };
 use ferrymq_objects::{
     DeliverySequence, Enabled, LocalQueue, NonPersistentClass, Queue, QueueBase, QueueManager,
@@ -243,7 +243,7 @@ impl Bench {
         self.ask(Request::Put(Box::new(put)));
     }
 
-    fn get(&mut self, matching: MatchIds, syncpoint: Option<UnitOfWorkId>) {
+    fn get(&mut self, matching: MatchIds, syncpoint: Option<UnitOfWorkId>) -> Sequence {
         let get = Get {
             handle: None,
             under_cursor: false,
@@ -256,7 +256,10 @@ impl Bench {
             syncpoint,
             many: None,
         };
-        self.ask(Request::Get(get));
+        match self.ask(Request::Get(get)) {
+            Reply::Got(got) => got.sequence,
+            other => panic!("{other:?}"),
+        }
     }
 }
 
@@ -292,13 +295,15 @@ fn at(depth: u64, ids: Ids) {
     };
     for persistence in [Persistence::Persistent, Persistence::NonPersistent] {
         let (put, allocations_put) = measure(ROUNDS, |_| b.put(persistence, ids, None));
-        let (get, allocations_get) = measure(ROUNDS, |_| b.get(MatchIds::default(), None));
+        let (get, allocations_get) = measure(ROUNDS, |_| {
+            b.get(MatchIds::default(), None);
+        });
         println!(
             "{depth:>10} {ids:?} {persistence:?}: put {put} ns, {allocations_put} allocations; get {get} ns, {allocations_get} allocations"
         );
     }
     let (both, _) = measure(ROUNDS, |n| {
-        let unit = UnitOfWorkId::new(u128::from(n).to_be_bytes());
+        let unit = UnitOfWorkId::new((u128::from(n) | 1 << 65).to_be_bytes());
         b.ask(Request::Begin { id: unit });
         b.put(Persistence::Persistent, ids, Some(unit));
         b.ask(Request::Commit { id: unit });
@@ -309,7 +314,22 @@ fn at(depth: u64, ids: Ids) {
         b.get(MatchIds::default(), Some(unit));
         b.ask(Request::Commit { id: unit });
     });
-    println!("{depth:>10} {ids:?}: begin, put, commit {both} ns; begin, get, commit {get} ns");
+    let consumer = UnitOfWorkId::new([1; 16]);
+    b.ask(Request::Begin { id: consumer });
+    for _ in 0..ROUNDS {
+        b.put(Persistence::Persistent, ids, None);
+    }
+    let (consumed, _) = measure(ROUNDS, |_| {
+        let sequence = b.get(MatchIds::default(), Some(consumer));
+        b.ask(Request::Settle {
+            of: consumer,
+            messages: vec![sequence],
+            settlement: Settlement::Commit(None),
+        });
+    });
+    println!(
+        "{depth:>10} {ids:?}: begin, put, commit {both} ns; begin, get, commit {get} ns; get, settle {consumed} ns"
+    );
 }
 
 fn main() {

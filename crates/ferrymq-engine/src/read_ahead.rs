@@ -15,7 +15,8 @@ use crate::{Effect, Engine};
 /// What is being read ahead, or was, and is not taken yet.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReadAhead {
-    /// The last message that was asked for.
+    /// The message behind which it began, and the last one that was asked for.
+    first: Key,
     last: Key,
     asked: usize,
     taken: usize,
@@ -23,9 +24,14 @@ pub(crate) struct ReadAhead {
 }
 
 impl Engine {
-    /// A get came upon a message that is not in memory.
+    /// A get came upon a message that is not in memory. What is read ahead already goes on, unless the message is in front of
+    /// it: then others came before those, as of a higher priority.
     pub(crate) fn read_ahead(&mut self, step: &mut Step<'_>, queue: ObjectId, from: Key) {
-        if self.queue(queue).is_some_and(|q| q.read_ahead.is_none()) {
+        let begins = self.queue(queue).is_some_and(|q| match &q.read_ahead {
+            Some(ahead) => !ahead.under_way && from < ahead.first,
+            None => true,
+        });
+        if begins {
             self.read_behind(step, queue, from);
         }
     }
@@ -48,7 +54,6 @@ impl Engine {
         let Some(q) = self.queues.get_mut(&queue) else {
             return;
         };
-        // Where others were put before those that were asked for, as of a higher priority, gets fetch them.
         let (mut sequences, mut bytes, mut last) = (Vec::new(), 0u64, from);
         for (key, length) in q.upcoming(from).take(READ_AHEAD_MESSAGES) {
             bytes = bytes.saturating_add(crate::memory::bytes_of_length(u64::from(length)));
@@ -65,6 +70,7 @@ impl Engine {
             return;
         }
         q.read_ahead = Some(ReadAhead {
+            first: from,
             last,
             asked: sequences.len(),
             taken: 0,

@@ -3,7 +3,7 @@
 use ferrymq_types::{ObjectId, Priority, Sequence};
 
 use super::harness::{World, definitions, get, put};
-use crate::limits::READ_AHEAD_MESSAGES;
+use crate::limits::{COUNTER_BLOCK, READ_AHEAD_MESSAGES};
 use crate::{Limits, Put};
 
 /// A world with so many messages in the store and none in memory.
@@ -148,4 +148,36 @@ fn inv_o2_a_message_of_higher_priority_comes_before_those_that_were_read_ahead()
     });
     assert_eq!(w.get_text("A"), "urgent");
     assert_eq!(w.get_text("A"), "1");
+}
+
+#[test]
+fn reading_ahead_begins_anew_where_others_came_in_front() {
+    let limits = Limits {
+        cache_bytes_max: 20_000,
+        ..Limits::default()
+    };
+    let mut w = World::with(definitions(), limits);
+    for n in 0..200 {
+        w.put(put("A", &n.to_string()));
+    }
+    w.crash();
+    get_only(&mut w);
+    w.read_ahead();
+    // More than the cache holds.
+    for n in 0..200 {
+        w.put(Put {
+            priority: Priority::new(9),
+            ..put("A", &format!("urgent {n}"))
+        });
+    }
+    assert_eq!(get_only(&mut w), "urgent 0");
+    let (_, sequences) = w.read_aheads.front().expect("it began anew");
+    // Numbers go on behind the block that was reserved with the first.
+    assert_eq!(sequences[0], Sequence::new(COUNTER_BLOCK + 3));
+    w.read_ahead();
+    let id = w.ask(super::harness::C1, crate::Request::Get(get("A")));
+    assert!(
+        w.fetches.is_empty() && w.got(id).is_some(),
+        "it was read ahead"
+    );
 }
