@@ -171,6 +171,14 @@ impl Engine {
                 connection,
                 request,
             } => self.request(&mut step, id, connection, request),
+            Input::Requests {
+                connection,
+                requests,
+            } => {
+                for (id, request) in requests {
+                    self.request(&mut step, id, connection, request);
+                }
+            }
             Input::Cancelled { id } => self.cancel(id),
             Input::Disconnected { connection } => self.disconnect(&mut step, connection),
             Input::Fetched { fetch, result } => self.fetched(&mut step, fetch, result),

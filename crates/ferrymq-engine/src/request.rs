@@ -65,6 +65,14 @@ pub enum Input {
         /// What.
         request: Request,
     },
+    /// A connection asks for several things, in order. Who waits for what they bring is served once, after the last: so a
+    /// getter of many has them together.
+    Requests {
+        /// Who asks.
+        connection: ConnectionId,
+        /// What, with the numbers of the requests.
+        requests: Vec<(RequestId, Request)>,
+    },
     /// Nobody waits for the answer any more: a waiting get ends, and takes nothing.
     Cancelled {
         /// The request.

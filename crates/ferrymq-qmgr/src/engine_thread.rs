@@ -5,6 +5,7 @@
 //! thread syncs while the engine gathers the next batch.
 
 use std::collections::{HashMap, VecDeque};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -16,6 +17,7 @@ use ferrymq_types::{
     Message, ObjectId, Position, QueueManagerName, ReasonCode, Sequence, WriteSet,
 };
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::{Instant, Sleep, sleep_until};
 use tracing::{debug, error, info, warn};
 
 use crate::answers::Answers;
@@ -112,6 +114,9 @@ pub(crate) fn start<L: RecordLog, R: RowStore>(
         checkpoint_running: false,
         puts_allowed: true,
         guard_behind: false,
+        retry_at: None,
+        released_at: Instant::now(),
+        timer: None,
         without_room: false,
         put_delay_ms,
         jobs: jobs_receiver,
@@ -123,6 +128,14 @@ pub(crate) fn start<L: RecordLog, R: RowStore>(
         drop(ended.send(result));
     })?;
     Ok((handle, end))
+}
+
+/// Resolves when the timer fires; never, if there is none.
+async fn fired(timer: &mut Option<Pin<Box<Sleep>>>) {
+    match timer {
+        Some(timer) => timer.as_mut().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// What waits for a position.
@@ -157,6 +170,11 @@ struct EngineThread<L: RecordLog, R: RowStore> {
     guard_behind: bool,
     /// An append or a checkpoint found no room: both are tried again (rule U18).
     without_room: bool,
+    /// When the append or checkpoint is tried again.
+    retry_at: Option<Instant>,
+    /// When something became durable last.
+    released_at: Instant,
+    timer: Option<Pin<Box<Sleep>>>,
     /// Milliseconds that a put waits before it is taken.
     put_delay_ms: Arc<AtomicU64>,
     jobs: mpsc::UnboundedReceiver<Job>,
@@ -227,7 +245,49 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
     }
 
     /// Waits for something to do.
+    ///
+    /// There is one timer, which is set only where it would fire too late: where it fires too early there is one look more, and
+    /// setting it for every wait would cost more than most of what is waited for.
     fn wait(&mut self) -> Woken {
+        loop {
+            if let Some(woken) = self.poll() {
+                return woken;
+            }
+            let now = Instant::now();
+            let (tick, idle) = self.due(now);
+            if tick.is_some_and(|at| at <= now) {
+                self.retry_at = None;
+                return Woken::Tick;
+            }
+            if idle.is_some_and(|at| at <= now) {
+                return Woken::Idle;
+            }
+            let due = tick.into_iter().chain(idle).min();
+            let (jobs, flusher, timer) = (&mut self.jobs, &mut self.flusher, &mut self.timer);
+            let woken = self.runtime.block_on(async {
+                if let Some(due) = due {
+                    match timer.as_mut() {
+                        Some(timer) if timer.deadline() <= due => {}
+                        Some(timer) => timer.as_mut().reset(due),
+                        None => *timer = Some(Box::pin(sleep_until(due))),
+                    }
+                }
+                tokio::select! {
+                    biased;
+                    result = Flusher::done(flusher) => Some(Woken::Synced(result)),
+                    job = jobs.recv() => Some(job.map_or(Woken::Closed, Woken::Job)),
+                    () = fired(timer) => None,
+                }
+            });
+            match woken {
+                Some(woken) => return woken,
+                None => self.timer = None,
+            }
+        }
+    }
+
+    /// When the engine, or an append that found no room, wants to be woken, and when the guard is to be written.
+    fn due(&mut self, now: Instant) -> (Option<Instant>, Option<Instant>) {
         let tick = self
             .parts
             .engine
@@ -235,20 +295,9 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
             .map(|at| self.parts.clock.instant(at));
         let retry = self
             .without_room
-            .then(|| tokio::time::Instant::now() + ROOM_RETRY);
-        let tick = tick.into_iter().chain(retry).min();
-        let guard_behind = self.guard_behind;
-        let (jobs, flusher) = (&mut self.jobs, &mut self.flusher);
-        self.runtime.block_on(async {
-            tokio::select! {
-                biased;
-                result = Flusher::done(flusher) => Woken::Synced(result),
-                job = jobs.recv() => job.map_or(Woken::Closed, Woken::Job),
-                () = tokio::time::sleep_until(tick.unwrap_or_else(tokio::time::Instant::now)),
-                    if tick.is_some() => Woken::Tick,
-                () = tokio::time::sleep(GUARD_IDLE), if guard_behind => Woken::Idle,
-            }
-        })
+            .then(|| *self.retry_at.get_or_insert(now + ROOM_RETRY));
+        let idle = self.guard_behind.then(|| self.released_at + GUARD_IDLE);
+        (tick.into_iter().chain(retry).min(), idle)
     }
 
     /// What has arrived already.
@@ -271,6 +320,7 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
                 permit,
             } => {
                 drop(permit);
+                let mut asked = Vec::with_capacity(requests.len());
                 for Asking {
                     id,
                     request,
@@ -278,12 +328,12 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
                 } in requests
                 {
                     self.answers.insert(id, answer);
-                    self.step(Input::Request {
-                        id,
-                        connection,
-                        request,
-                    });
+                    asked.push((id, request));
                 }
+                self.step(Input::Requests {
+                    connection,
+                    requests: asked,
+                });
             }
             Job::Input(input) => {
                 let cancelled = if let Input::Cancelled { id } = input {
@@ -432,7 +482,10 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
     }
 
     fn release(&mut self, durable: Position) {
-        self.guard_behind |= durable > self.durable;
+        if durable > self.durable {
+            self.guard_behind = true;
+            self.released_at = Instant::now();
+        }
         self.durable = self.durable.max(durable);
         while self
             .held

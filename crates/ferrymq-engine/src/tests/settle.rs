@@ -94,6 +94,34 @@ fn a_get_of_many_waits_for_the_first_only() {
 }
 
 #[test]
+fn what_is_put_together_reaches_a_getter_of_many_together() {
+    let mut w = World::new();
+    let Request::Get(wanted) = many("A", 10, None) else {
+        unreachable!("it is a get")
+    };
+    let getting = w.ask(
+        C1,
+        Request::Get(crate::Get {
+            wait_until: w.until(Duration::from_secs(1)),
+            ..wanted
+        }),
+    );
+    let puts = ["a", "b", "c"].map(|text| {
+        w.next_request += 1;
+        (
+            crate::RequestId(w.next_request),
+            Request::Put(Box::new(put("A", text))),
+        )
+    });
+    w.input(crate::Input::Requests {
+        connection: C2,
+        requests: puts.into(),
+    });
+    let (_, got) = w.replies.remove(&getting).unwrap();
+    assert_eq!(texts(got.unwrap()), ["a", "b", "c"]);
+}
+
+#[test]
 fn u7_a_get_of_many_waits_for_the_latest_of_what_it_shows() {
     let mut w = World::new();
     w.put(put_np("A", "np"));
