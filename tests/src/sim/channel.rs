@@ -298,6 +298,11 @@ impl World {
     }
 
     fn send_forward(&mut self, link: Option<u64>, item: Item<SenderFrame>) {
+        let cut = link.and_then(|l| self.links.get(&l)).is_some_and(|l| l.cut);
+        if cut {
+            // A sender that has not noticed goes on: what it sends now may be lost as well.
+            self.conversation_ends();
+        }
         let at = after(self.now, self.dice.below(self.profile.latency + 1));
         if let Some(number) = link
             && let Some(link) = self.links.get_mut(&number)
