@@ -298,8 +298,7 @@ impl World {
     }
 
     fn send_forward(&mut self, link: Option<u64>, item: Item<SenderFrame>) {
-        let cut = link.and_then(|l| self.links.get(&l)).is_some_and(|l| l.cut);
-        if cut {
+        if link.is_some_and(|l| self.links.get(&l).is_none_or(|l| l.cut)) {
             // A sender that has not noticed goes on: what it sends now may be lost as well.
             self.conversation_ends();
         }
