@@ -102,6 +102,13 @@ pub(crate) struct Link {
     lurks: bool,
 }
 
+impl Link {
+    /// Whether something is on its way to the receiver and will arrive.
+    pub(crate) fn carries(&self) -> bool {
+        !self.cut && !self.forward.items.is_empty()
+    }
+}
+
 /// What was sent in which batch.
 #[derive(Debug, Default)]
 pub(crate) struct Sent {

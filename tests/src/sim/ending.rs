@@ -6,6 +6,7 @@ use ferrymq_types::{Message, QueueName};
 use crate::invariants::{
     self, Check, Dump, Dumped, Violation, inv_c3_no_invention, inv_c6_bytes_intact, violated,
 };
+use crate::sim::channel::Link;
 use crate::sim::world::{Phase, World};
 use crate::sim::{QMGRS, XMITQ};
 
@@ -42,6 +43,7 @@ impl World {
     /// Whether all is delivered, settled and answered.
     pub(crate) fn is_quiet(&self) -> bool {
         self.depth(0, XMITQ) == 0
+            && !self.links.values().any(Link::carries)
             && self.nodes.iter().all(|node| {
                 node.running.as_ref().is_some_and(|r| {
                     r.engine.open_units_of_work() == 0
@@ -49,6 +51,7 @@ impl World {
                         && r.held.is_empty()
                         && r.write_sets.is_empty()
                         && r.durable == r.store.position()
+                        && !r.receivers.values().any(|end| end.waits())
                 })
             })
     }

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use ferrymq_channel::{AskId, ReceiverMca, ReceiverTimer, SenderFrame, SenderMca, SenderTimer};
+use ferrymq_channel::{
+    AskId, ChannelState, ReceiverMca, ReceiverTimer, SenderFrame, SenderMca, SenderTimer,
+};
 use ferrymq_engine::{ConnectionId, Engine, Event, Failure, Input, Reply, RequestId};
 use ferrymq_store::memory::{MemoryDisk, MemoryLog};
 use ferrymq_store::{CheckpointDone, Job, QueueManagerStore};
@@ -170,4 +172,11 @@ pub(crate) struct ReceiverEnd {
     pub(crate) begun: Option<UnitOfWorkId>,
     /// Frames that the machine does not want yet.
     pub(crate) unread: VecDeque<SenderFrame>,
+}
+
+impl ReceiverEnd {
+    /// Whether it has a message in hand that it will put, or frames that it has not read.
+    pub(crate) fn waits(&self) -> bool {
+        !self.unread.is_empty() || self.machine.status().state == ChannelState::Paused
+    }
 }
