@@ -162,3 +162,28 @@ impl Consumer {
         }
     }
 }
+
+/// The put of a persistent message.
+#[must_use]
+pub fn put_to(queue: &str, data: impl Into<bytes::Bytes>) -> wire::PutRequest {
+    wire::PutRequest {
+        queue: queue.to_owned(),
+        message: Some(wire::Message {
+            descriptor: Some(wire::MessageDescriptor {
+                persistence: wire::Persistence::Persistent.into(),
+                ..wire::MessageDescriptor::default()
+            }),
+            data: data.into(),
+        }),
+        ..wire::PutRequest::default()
+    }
+}
+
+/// A get of whatever comes first.
+#[must_use]
+pub fn get_from(queue: &str) -> wire::GetRequest {
+    wire::GetRequest {
+        queue: queue.to_owned(),
+        ..wire::GetRequest::default()
+    }
+}

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use ferrymq_client::{Client, ClientError, ConsumeMode, Consumer, Session, wire};
 use ferrymq_tests::cluster::{Nodes, PATIENCE};
+use ferrymq_tests::traffic::{get_from, put_to};
 use ferrymq_types::{ReasonCode, UnitOfWorkId};
 
 const MIB: usize = 1024 * 1024;
@@ -20,27 +21,6 @@ async fn node() -> (Nodes, Client) {
         .await
         .expect("connected");
     (nodes, client)
-}
-
-fn put_to(queue: &str, data: impl Into<bytes::Bytes>) -> wire::PutRequest {
-    wire::PutRequest {
-        queue: queue.to_owned(),
-        message: Some(wire::Message {
-            descriptor: Some(wire::MessageDescriptor {
-                persistence: wire::Persistence::Persistent.into(),
-                ..wire::MessageDescriptor::default()
-            }),
-            data: data.into(),
-        }),
-        ..wire::PutRequest::default()
-    }
-}
-
-fn get_from(queue: &str) -> wire::GetRequest {
-    wire::GetRequest {
-        queue: queue.to_owned(),
-        ..wire::GetRequest::default()
-    }
 }
 
 /// Puts the texts of 0 to `count`, many under way at once.

@@ -8,33 +8,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
-use ferrymq_client::{Client, Session, wire};
+use ferrymq_client::{Client, Session};
 use ferrymq_tests::cluster::{Nodes, PATIENCE, binary};
+use ferrymq_tests::traffic::{get_from, put_to};
 use ferrymq_types::ReasonCode;
 
 /// Pause between two looks at a state.
 const LOOK: Duration = Duration::from_millis(20);
-
-fn put_to(queue: &str, data: Vec<u8>) -> wire::PutRequest {
-    wire::PutRequest {
-        queue: queue.to_owned(),
-        message: Some(wire::Message {
-            descriptor: Some(wire::MessageDescriptor {
-                persistence: wire::Persistence::Persistent.into(),
-                ..wire::MessageDescriptor::default()
-            }),
-            data: data.into(),
-        }),
-        ..wire::PutRequest::default()
-    }
-}
-
-fn get_from(queue: &str) -> wire::GetRequest {
-    wire::GetRequest {
-        queue: queue.to_owned(),
-        ..wire::GetRequest::default()
-    }
-}
 
 async fn started() -> Nodes {
     let mut nodes = Nodes::prepare(1, false).await;

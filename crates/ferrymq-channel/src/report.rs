@@ -1,6 +1,6 @@
 //! Exception reports and dead letters as puts: pure, the MCA asks for them.
 
-use ferrymq_engine::{Context, Put, report_about};
+use ferrymq_engine::{Put, report_about};
 use ferrymq_types::{
     ChannelName, DeadLetterHeader, Message, QueueManagerName, QueueName, ReasonCode, Timestamp,
     UnitOfWorkId,
@@ -29,17 +29,8 @@ pub fn pass_on(
     syncpoint: Option<UnitOfWorkId>,
 ) -> Put {
     Put {
-        handle: None,
-        queue,
-        object_queue_manager,
-        descriptor: message.descriptor.clone(),
-        priority: Some(message.descriptor.priority),
-        persistence: Some(message.descriptor.persistence),
-        header: message.header.clone(),
-        body: message.body.clone(),
-        context: Context::SetAll,
         syncpoint,
-        token: None,
+        ..Put::passing_on(message, queue, object_queue_manager)
     }
 }
 

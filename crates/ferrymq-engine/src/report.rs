@@ -18,7 +18,7 @@ use crate::memory::memory_bytes;
 use crate::messages::ROW_BYTES;
 use crate::put::{Checked, new_entry};
 use crate::queue::State;
-use crate::{Context, Engine, Put};
+use crate::{Engine, Put};
 
 /// Bytes of application data in a report `WITH_DATA`.
 pub const REPORT_DATA_LENGTH: usize = 100;
@@ -214,19 +214,7 @@ impl Engine {
                 Some(QueueManagerName::new(name).map_err(|_| ReasonCode::UNKNOWN_REMOTE_Q_MGR)?)
             }
         };
-        let put = Put {
-            handle: None,
-            queue,
-            object_queue_manager,
-            descriptor: message.descriptor.clone(),
-            priority: Some(message.descriptor.priority),
-            persistence: Some(message.descriptor.persistence),
-            header: message.header.clone(),
-            body: message.body.clone(),
-            context: Context::SetAll,
-            syncpoint: None,
-            token: None,
-        };
+        let put = Put::passing_on(message, queue, object_queue_manager);
         let Checked { queue, message, .. } = self
             .check_put(step, put)
             .map_err(|failure| failure.reason)?;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use ferrymq_objects::QueueManager;
 use ferrymq_types::{
-    AccountReason, ChannelName, CorrelationId, MessageDescriptor, MessageId, MessageRow, ObjectId,
-    Persistence, Priority, QueueManagerId, QueueManagerName, QueueName, ReasonCode, Sequence,
-    Timestamp, UnitOfWorkId,
+    AccountReason, ChannelName, CorrelationId, Message, MessageDescriptor, MessageId, MessageRow,
+    ObjectId, Persistence, Priority, QueueManagerId, QueueManagerName, QueueName, ReasonCode,
+    Sequence, Timestamp, UnitOfWorkId,
 };
 
 use crate::Cursor;
@@ -160,6 +160,30 @@ pub struct Put {
     pub syncpoint: Option<UnitOfWorkId>,
     /// For a put outside a unit of work: an id to ask for it again. A put repeated with it takes effect once.
     pub token: Option<UnitOfWorkId>,
+}
+
+impl Put {
+    /// The put that passes a message on as it is: origin, priority and persistence are its own.
+    #[must_use]
+    pub fn passing_on(
+        message: &Message,
+        queue: QueueName,
+        object_queue_manager: Option<QueueManagerName>,
+    ) -> Self {
+        Self {
+            handle: None,
+            queue,
+            object_queue_manager,
+            descriptor: message.descriptor.clone(),
+            priority: Some(message.descriptor.priority),
+            persistence: Some(message.descriptor.persistence),
+            header: message.header.clone(),
+            body: message.body.clone(),
+            context: Context::SetAll,
+            syncpoint: None,
+            token: None,
+        }
+    }
 }
 
 /// A get.

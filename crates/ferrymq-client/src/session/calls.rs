@@ -75,15 +75,7 @@ impl Calls {
             self.room.add_permits(1);
             return Err(error);
         }
-        state.queued.push_back(SessionCall {
-            call_id,
-            call: Some(call),
-        });
-        let waker = state.waker.take();
-        drop(state);
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+        Self::queue(state, call_id, call);
         Ok(call_id)
     }
 
@@ -93,7 +85,10 @@ impl Calls {
         if let Ok(permit) = self.room.try_acquire() {
             permit.forget();
         }
-        let mut state = self.state();
+        Self::queue(self.state(), call_id, call);
+    }
+
+    fn queue(mut state: MutexGuard<'_, State>, call_id: u64, call: Call) {
         state.queued.push_back(SessionCall {
             call_id,
             call: Some(call),

@@ -29,6 +29,7 @@ pub(super) struct Consumer {
     /// The unit of work that has locked what is not settled; `None`: messages are removed before they are sent.
     unit: Option<UnitOfWorkId>,
     credit: u32,
+    credit_max: u32,
     /// The request that waits for messages.
     pub(super) asking: Option<RequestId>,
     state: State,
@@ -63,13 +64,16 @@ impl Session {
         let Request::Get(get) = self.caller.get(get, unit, None)? else {
             return Err(options_error());
         };
+        let objects = self.caller.connection.queue_manager().objects();
+        let credit_max = CREDIT_MAX.min(objects.attributes.max_uncommitted_messages);
         let consumer = Consumer {
             get: Get {
                 wait_until: Some(FOR_EVER),
                 ..get
             },
             unit,
-            credit: call.credit.min(CREDIT_MAX),
+            credit: call.credit.min(credit_max),
+            credit_max,
             asking: None,
             state: State::Running,
         };
@@ -152,7 +156,10 @@ impl Session {
 
     fn add_credit_to(&self, calls: &mut Calls, call_id: u64, credit: u32) {
         if let Some(consumer) = calls.consumers.get_mut(&call_id) {
-            consumer.credit = consumer.credit.saturating_add(credit).min(CREDIT_MAX);
+            consumer.credit = consumer
+                .credit
+                .saturating_add(credit)
+                .min(consumer.credit_max);
             // A failure means that the queue manager stops: then the session ends.
             consumer.asking = self.ask_for_more(call_id, consumer).unwrap_or(None);
         }
