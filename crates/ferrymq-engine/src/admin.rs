@@ -26,7 +26,7 @@ impl Engine {
                 QueueStatistics {
                     depth: q.depth(),
                     uncommitted: q.uncommitted,
-                    input_handles: waiting.saturating_add(channel).saturating_add(q.inputs()),
+                    input_handles: q.inputs().max(waiting).saturating_add(channel),
                     output_handles: putters
                         .get(id)
                         .copied()

@@ -58,6 +58,7 @@ impl Engine {
         }
         let queue = self.input_queue(&name)?;
         if let Some(handle) = handle {
+            self.check_reads(connection, handle, queue)?;
             self.unlock_cursor(connection, handle);
         }
         let key = |cursor| self.queues.get(&queue).map(|q| q.key_of_cursor(cursor));

@@ -170,7 +170,7 @@ impl Engine {
         self.fail_gets(step, over);
     }
 
-    fn end_gets(
+    pub(crate) fn end_gets(
         &mut self,
         step: &mut Step<'_>,
         failure: impl Fn(&crate::get::PendingGet) -> Option<Failure>,

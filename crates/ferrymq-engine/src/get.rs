@@ -86,6 +86,7 @@ impl Engine {
         };
         get.queue = self.handle_for_input(connection, handle)?;
         let queue = self.input_queue(&get.queue)?;
+        self.check_reads(connection, handle, queue)?;
         if !get.under_cursor {
             return Ok((queue, None));
         }
@@ -105,15 +106,15 @@ impl Engine {
         get: Get,
     ) {
         let mut get = get;
-        let (queue, only) = match self.source(connection, &mut get) {
-            Ok(source) => source,
-            Err(failure) => return step.reply(id, Position::ZERO, Err(failure)),
-        };
         if let Some(unit) = get.syncpoint
             && let Err(failure) = self.own_unit(connection, unit)
         {
             return step.reply(id, Position::ZERO, Err(failure));
         }
+        let (queue, only) = match self.source(connection, &mut get) {
+            Ok(source) => source,
+            Err(failure) => return step.reply(id, Position::ZERO, Err(failure)),
+        };
         let wanted = Wanted::new(get.matching);
         let pending = PendingGet {
             connection,

@@ -167,6 +167,12 @@ impl Engine {
         let Some(closed) = self.handles.remove(&(connection, handle)) else {
             return Err(ReasonCode::HOBJ_ERROR.into());
         };
+        if closed.options.input.is_some() {
+            self.end_gets(step, |p| {
+                let through = p.connection == connection && p.get.handle == Some(handle);
+                through.then(|| ReasonCode::HOBJ_ERROR.into())
+            });
+        }
         if let Some(q) = closed.queue.and_then(|id| self.queues.get_mut(&id)) {
             q.closed_by(closed.options.input, closed.options.output);
         }
@@ -239,6 +245,21 @@ impl Engine {
         Ok((open.name.clone(), open.cursor))
     }
 
+    /// A handle reads the queue that it was opened on: 2041 if its name leads to another one now.
+    pub(crate) fn check_reads(
+        &self,
+        connection: ConnectionId,
+        handle: HandleId,
+        queue: ObjectId,
+    ) -> Result<(), Failure> {
+        let open = self.handle(connection, handle)?;
+        if open.queue == Some(queue) {
+            Ok(())
+        } else {
+            Err(Failure::of(ReasonCode::OBJECT_CHANGED, &open.name))
+        }
+    }
+
     /// A queue that was deleted, and perhaps defined anew under its name, is not the one that was opened.
     fn check_same(&self, open: &Handle) -> Result<(), Failure> {
         match open.queue {
@@ -271,6 +292,8 @@ impl Engine {
         cursor: Cursor,
         lock: bool,
     ) {
+        // Two browses of one handle may have been under way together.
+        self.unlock_cursor(connection, handle);
         let Some(open) = self.handles.get_mut(&(connection, handle)) else {
             return;
         };

@@ -49,6 +49,10 @@ impl Engine {
         if self.superseded.contains(&connection) {
             return Err(ReasonCode::CHANNEL_SUPERSEDED.into());
         }
+        let mut put = put;
+        if let Some(handle) = put.handle {
+            (put.queue, put.object_queue_manager) = self.handle_for_output(connection, handle)?;
+        }
         if let Some(token) = put.token {
             if put.syncpoint.is_some() {
                 return Err(ReasonCode::OPTIONS_ERROR.into());
@@ -59,10 +63,6 @@ impl Engine {
         }
         if let Some(unit) = put.syncpoint {
             self.own_unit(connection, unit)?;
-        }
-        let mut put = put;
-        if let Some(handle) = put.handle {
-            (put.queue, put.object_queue_manager) = self.handle_for_output(connection, handle)?;
         }
         let (syncpoint, token) = (put.syncpoint, put.token);
         let checked = self.check_put(step, put)?;

@@ -472,3 +472,79 @@ fn syncpoint_if_persistent_locks_persistent_messages_only() {
     assert_eq!(w.get_text("A"), "p");
     assert!(w.is_empty("A"));
 }
+
+#[test]
+fn two_browses_under_way_together_lock_one_message() {
+    let mut w = World::without_cache();
+    for text in ["a", "b"] {
+        w.put(put("A", text));
+    }
+    let handle = opened(&mut w, C1, "A", GET_AND_BROWSE);
+    w.reads = false;
+    w.ask(C1, browse(BrowseStep::FirstOf(handle), true));
+    w.ask(C1, browse(BrowseStep::Next(handle), true));
+    w.reads = true;
+    while !w.fetches.is_empty() {
+        w.read();
+    }
+    w.done(C1, Request::Close { handle });
+    assert_eq!((w.get_text("A"), w.get_text("A")), ("a".into(), "b".into()));
+}
+
+#[test]
+fn a_handle_whose_name_leads_elsewhere_is_2041() {
+    let mut w = World::new();
+    w.put(put("A", "a"));
+    w.put(put("B", "b"));
+    let handle = opened(&mut w, C1, "AL", GET_AND_BROWSE);
+    w.alter(|qmgr| {
+        let name = queue_name("AL");
+        if let Some(ferrymq_objects::Queue::Alias(alias)) = qmgr.queues.get_mut(&name) {
+            alias.target = Some(queue_name("B"));
+        }
+    });
+    let get = Request::Get(through(handle));
+    assert_eq!(w.refusal(C1, get), ReasonCode::OBJECT_CHANGED);
+    let looking = browse(BrowseStep::FirstOf(handle), true);
+    assert_eq!(w.refusal(C1, looking), ReasonCode::OBJECT_CHANGED);
+    w.done(C1, Request::Close { handle });
+}
+
+#[test]
+fn a_get_that_waits_through_a_handle_ends_with_it() {
+    let mut w = World::new();
+    let handle = opened(&mut w, C1, "A", SHARED);
+    let waiting = w.ask(
+        C1,
+        Request::Get(Get {
+            wait_until: w.until(std::time::Duration::from_secs(9)),
+            ..through(handle)
+        }),
+    );
+    w.done(C1, Request::Close { handle });
+    let reason = w.replies[&waiting].1.as_ref().map_err(|f| f.reason);
+    assert_eq!(reason.err(), Some(ReasonCode::HOBJ_ERROR));
+    w.put(put("A", "a"));
+    assert_eq!(w.get_text("A"), "a");
+}
+
+#[test]
+fn a_repeated_put_through_a_handle_names_its_queue_or_is_refused() {
+    let mut w = World::new();
+    let handle = opened(&mut w, C1, "AL", OUTPUT);
+    let put_again = || {
+        Request::Put(Box::new(Put {
+            handle: Some(handle),
+            token: Some(unit(7)),
+            ..put("NOT.LOOKED.AT", "x")
+        }))
+    };
+    for _ in 0..2 {
+        match w.answer(C1, put_again()).1 {
+            Ok(Reply::Put(done)) => assert_eq!(done.resolved_queue, "A"),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(w.depth("A"), 1);
+    assert_eq!(w.refusal(C2, put_again()), ReasonCode::HOBJ_ERROR);
+}
