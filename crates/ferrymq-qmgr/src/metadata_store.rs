@@ -7,6 +7,8 @@ use ferrymq_metadata::{StateBatch, StateStore, VisitRow};
 use ferrymq_store::StoreError;
 use ferrymq_store_rocksdb::{Durability, Kv, KvBatch, RocksOptions};
 
+use crate::queue_manager::open_journal;
+
 /// Size of a segment of the definitions' log, in bytes: a command has at most 64 KiB.
 const SEGMENT_BYTES: u64 = 4 * 1024 * 1024;
 
@@ -31,9 +33,22 @@ pub(crate) fn open(directory: &Path) -> Result<(Journal<OsDisk>, RocksState), St
         reserve_bytes: RESERVE_BYTES,
         ..JournalOptions::DEFAULTS
     };
-    let log = Journal::open_directory(&directory.join("log"), options)?;
+    let log = open_journal(&directory.join("log"), &directory.join("state"), options)?;
     let state = Kv::open(&directory.join("state"), &[TABLE], RocksOptions::default())?;
     Ok((log, RocksState(state)))
+}
+
+/// Examines the state machine's rows and changes nothing.
+///
+/// # Errors
+/// What is wrong with them, or what the disk says.
+pub(crate) fn check_state(directory: &Path) -> Result<(), StoreError> {
+    let state = directory.join("state");
+    if !state.is_dir() {
+        return Ok(());
+    }
+    let rows = Kv::open_read_only(&state, &[TABLE], RocksOptions::default())?;
+    rows.scan(TABLE, &[], None, &mut |_, _| Ok(()))
 }
 
 impl StateStore for RocksState {

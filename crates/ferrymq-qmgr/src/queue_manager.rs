@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ferrymq_engine::{EngineBuilder, Limits};
-use ferrymq_journal::{Journal, JournalOptions};
+use ferrymq_journal::{Journal, JournalOptions, OsDisk};
 use ferrymq_objects::QueueManager;
-use ferrymq_store::{QueueManagerStore, RecoveredRow, StoreError, StoreOptions};
+use ferrymq_store::{Finding, QueueManagerStore, RecoveredRow, StoreError, StoreOptions};
 use ferrymq_store_rocksdb::{RocksOptions, RocksRows};
 use ferrymq_types::{Epoch, Position, QueueManagerName, QueueName};
 use tokio::sync::{mpsc, oneshot};
@@ -62,6 +62,42 @@ pub(crate) fn directory(data_dir: &Path, name: &QueueManagerName) -> PathBuf {
     data_dir.join("qmgrs").join(encoded)
 }
 
+/// Opens a journal, or creates it where nothing was before. Rows without their journal are what is left of a store: taking the
+/// journal for a new one would lose what was acknowledged without a word.
+///
+/// # Errors
+/// [`StoreError::Corrupt`] if there are rows and no journal; what opening it says.
+pub(crate) fn open_journal(
+    journal: &Path,
+    rows: &Path,
+    options: JournalOptions,
+) -> Result<Journal<OsDisk>, StoreError> {
+    if let Some(finding) = journal_missing(journal, rows) {
+        return Err(StoreError::corrupt(finding.file, None, finding.what));
+    }
+    let opened = Journal::open_directory(journal, options)?;
+    // The journal's name is durable before there are rows, so that the check above never refuses a store that is just being made.
+    if let Some(parent) = journal.parent() {
+        std::fs::File::open(parent)
+            .and_then(|directory| directory.sync_all())
+            .map_err(|source| StoreError::io("sync", parent.display(), source))?;
+    }
+    Ok(opened)
+}
+
+/// What is wrong with a store that has rows and no journal.
+pub(crate) fn journal_missing(journal: &Path, rows: &Path) -> Option<Finding> {
+    let has_files = |directory: &Path| {
+        std::fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_some())
+    };
+    (has_files(rows) && !has_files(journal)).then(|| Finding {
+        file: journal.display().to_string(),
+        offset: None,
+        what: "it is missing or empty, and its rows are there: what was acknowledged since the last checkpoint is gone; restore the directory".to_owned(),
+        refuses_open: true,
+    })
+}
+
 /// A queue manager that was started.
 #[derive(Debug)]
 pub(crate) struct Started {
@@ -91,8 +127,12 @@ pub(crate) fn start(
         name: name.clone(),
         source,
     };
-    let journal = Journal::open_directory(&path.join("journal"), journal_options(storage))
-        .map_err(store_error)?;
+    let journal = open_journal(
+        &path.join("journal"),
+        &path.join("rows"),
+        journal_options(storage),
+    )
+    .map_err(store_error)?;
     let mut builder = EngineBuilder::new(objects.clone(), Epoch::ZERO, Position::ZERO, clock.now());
     builder.limits(Limits {
         // A record has a header and its framing beside the write set.

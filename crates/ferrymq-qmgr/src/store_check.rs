@@ -6,6 +6,9 @@ use ferrymq_journal::Examination;
 use ferrymq_store::{Finding, StoreError, Table};
 use ferrymq_store_rocksdb::{RocksOptions, RocksRows};
 
+use crate::metadata_store;
+use crate::queue_manager::journal_missing;
+
 /// What was found in one store.
 #[derive(Debug, Clone)]
 pub struct StoreReport {
@@ -53,35 +56,100 @@ pub enum CheckError {
 /// # Errors
 /// [`CheckError`]. Damage is a finding, not an error.
 pub fn check_stores(directory: &Path) -> Result<Vec<StoreReport>, CheckError> {
-    let mut reports = Vec::new();
-    if directory.join("journal").is_dir() {
-        reports.push(queue_manager(directory)?);
-        return Ok(reports);
+    if directory.join("journal").is_dir() || directory.join("rows").is_dir() {
+        return Ok(vec![queue_manager(directory)?]);
     }
-    let definitions = directory.join("metadata");
-    if definitions.join("log").is_dir() {
-        reports.push(journal_alone(&definitions.join("log"), "definitions")?);
+    let mut reports = Vec::new();
+    let metadata = directory.join("metadata");
+    if metadata.is_dir() {
+        reports.push(definitions(&metadata)?);
     }
     let queue_managers = directory.join("qmgrs");
-    let mut paths: Vec<PathBuf> = std::fs::read_dir(&queue_managers)
-        .into_iter()
-        .flatten()
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.join("journal").is_dir())
-        .collect();
-    paths.sort();
-    for path in paths {
-        reports.push(queue_manager(&path)?);
+    if queue_managers.is_dir() {
+        for path in subdirectories(&queue_managers)? {
+            reports.push(queue_manager(&path)?);
+        }
     }
     if reports.is_empty() {
         return Err(CheckError::NoStore(directory.to_owned()));
     }
+    if !queue_managers.is_dir() {
+        // A node has at least one.
+        let finding = damage(
+            &queue_managers,
+            "it is missing: no queue manager has data here".to_owned(),
+        );
+        if let Some(first) = reports.first_mut() {
+            first.findings.push(finding);
+        }
+    }
     Ok(reports)
 }
 
-fn journal_alone(directory: &Path, name: &str) -> Result<StoreReport, StoreError> {
-    let examined = ferrymq_journal::check(directory)?;
-    Ok(report_of(directory, name, examined))
+fn subdirectories(directory: &Path) -> Result<Vec<PathBuf>, StoreError> {
+    let read = || -> std::io::Result<Vec<PathBuf>> {
+        let mut paths = Vec::new();
+        for entry in std::fs::read_dir(directory)? {
+            let path = entry?.path();
+            if path.is_dir() {
+                paths.push(path);
+            }
+        }
+        paths.sort();
+        Ok(paths)
+    };
+    read().map_err(|source| StoreError::io("read", directory.display(), source))
+}
+
+fn damage(file: &Path, what: String) -> Finding {
+    Finding {
+        file: file.display().to_string(),
+        offset: None,
+        what,
+        refuses_open: true,
+    }
+}
+
+/// What is wrong with one store is a finding, so that the others are examined too; that it is in use is not.
+fn found<T>(
+    result: Result<T, StoreError>,
+    file: &Path,
+    findings: &mut Vec<Finding>,
+) -> Result<Option<T>, StoreError> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(error @ StoreError::InUse { .. }) => Err(error),
+        Err(error) => {
+            findings.push(damage(file, crate::channels::with_causes(&error)));
+            Ok(None)
+        }
+    }
+}
+
+fn examine(journal: &Path, rows: &Path) -> Result<Examination, StoreError> {
+    let mut findings = Vec::new();
+    if let Some(missing) = journal_missing(journal, rows) {
+        findings.push(missing);
+        return Ok(nothing_known(findings));
+    }
+    let examined = found(ferrymq_journal::check(journal), journal, &mut findings)?;
+    Ok(examined.unwrap_or_else(|| nothing_known(findings)))
+}
+
+const fn nothing_known(findings: Vec<Finding>) -> Examination {
+    Examination {
+        findings,
+        recovered: None,
+        segments: (0, 0),
+    }
+}
+
+fn definitions(directory: &Path) -> Result<StoreReport, StoreError> {
+    let examined = examine(&directory.join("log"), &directory.join("state"))?;
+    let mut report = report_of(directory, "definitions", examined);
+    let state = metadata_store::check_state(directory);
+    found(state, &directory.join("state"), &mut report.findings)?;
+    Ok(report)
 }
 
 fn report_of(directory: &Path, name: &str, examined: Examination) -> StoreReport {
@@ -106,15 +174,14 @@ fn report_of(directory: &Path, name: &str, examined: Examination) -> StoreReport
 
 fn queue_manager(directory: &Path) -> Result<StoreReport, StoreError> {
     let name = directory.file_name().unwrap_or_default().to_string_lossy();
-    let examined = ferrymq_journal::check(&directory.join("journal"))?;
+    let rows = directory.join("rows");
+    let examined = examine(&directory.join("journal"), &rows)?;
     let recovered = examined.recovered.clone();
     let mut report = report_of(directory, &name, examined);
     // Looked at even where the journal is damaged: both are to be known.
-    let rows = RocksRows::check(
-        &directory.join("rows"),
-        recovered.as_ref(),
-        RocksOptions::default(),
-    )?;
-    report.findings.extend(rows);
+    let checked = RocksRows::check(&rows, recovered.as_ref(), RocksOptions::default());
+    if let Some(more) = found(checked, &rows, &mut report.findings)? {
+        report.findings.extend(more);
+    }
     Ok(report)
 }
