@@ -377,6 +377,17 @@ fn lines_are_put_in_order_and_all_are_got() {
 }
 
 #[test]
+fn a_get_that_waits_in_vain_ends_when_its_wait_does() {
+    let home = Home::new();
+    let dev = Dev::start(&home);
+    for _ in 0..3 {
+        // Were it never woken, the command's own limit would end it, with 7.
+        let (_, err) = dev.check(&["get", "DEV.QUEUE.1", "--wait", "300ms"], 4);
+        assert!(err.contains("2033"), "{err}");
+    }
+}
+
+#[test]
 fn a_full_queue_refuses_with_its_reason() {
     let home = Home::new();
     let dev = Dev::start(&home);

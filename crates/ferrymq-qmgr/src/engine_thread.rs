@@ -253,8 +253,9 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
             if let Some(woken) = self.poll() {
                 return woken;
             }
+            let (tick, idle) = self.due();
+            // Behind them: what is due at once is due now.
             let now = Instant::now();
-            let (tick, idle) = self.due(now);
             if tick.is_some_and(|at| at <= now) {
                 self.retry_at = None;
                 return Woken::Tick;
@@ -287,15 +288,17 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
     }
 
     /// When the engine, or an append that found no room, wants to be woken, and when the guard is to be written.
-    fn due(&mut self, now: Instant) -> (Option<Instant>, Option<Instant>) {
+    fn due(&mut self) -> (Option<Instant>, Option<Instant>) {
         let tick = self
             .parts
             .engine
             .next_tick()
             .map(|at| self.parts.clock.instant(at));
-        let retry = self
-            .without_room
-            .then(|| *self.retry_at.get_or_insert(now + ROOM_RETRY));
+        let retry = self.without_room.then(|| {
+            *self
+                .retry_at
+                .get_or_insert_with(|| Instant::now() + ROOM_RETRY)
+        });
         let idle = self.guard_behind.then(|| self.released_at + GUARD_IDLE);
         (tick.into_iter().chain(retry).min(), idle)
     }
