@@ -78,19 +78,3 @@ pub fn destination(
     };
     Ok((name, manager))
 }
-
-/// A queue name for an account entry, from text that nobody checked: what no name may have becomes `_`.
-#[must_use]
-pub fn account_name(queue: &str) -> QueueName {
-    let clean: String = queue
-        .trim_end_matches(' ')
-        .chars()
-        .map(|c| {
-            let fine = c.is_ascii_alphanumeric() || matches!(c, '.' | '/' | '_' | '%');
-            if fine { c } else { '_' }
-        })
-        .take(QueueName::LENGTH_MAX)
-        .collect();
-    let text = if clean.is_empty() { "_" } else { &clean };
-    QueueName::new(text).expect("1 to 48 characters, all allowed")
-}

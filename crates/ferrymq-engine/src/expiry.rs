@@ -12,7 +12,7 @@ use crate::account::Note;
 use crate::engine::Step;
 use crate::limits::{CHANGES_PER_WRITE_SET, EXPIRY_SCAN_INTERVAL};
 use crate::messages::Removed;
-use crate::messages::row_of;
+use crate::messages::{ROW_BYTES, row_of};
 use crate::pending::Pending;
 use crate::put::new_entry;
 use crate::queue::State;
@@ -69,7 +69,7 @@ impl Engine {
         let who = format!("queue manager {}", self.qmgr.attributes.name);
         let requested = message.descriptor.report.expiration();
         let feedback = MessageDescriptor::FEEDBACK_EXPIRATION;
-        let report = self.make_report(step, message, requested, feedback);
+        let report = self.make_report(step, message, requested, feedback, ROW_BYTES);
         let (mut changes, mut arrival, mut notes) = (Vec::new(), None, Vec::new());
         match report {
             Some(Report::To { queue, message }) => {

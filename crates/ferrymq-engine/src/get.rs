@@ -14,7 +14,7 @@ use crate::limits::DELIVERY_NOTE_DELAY;
 use crate::messages::{DELETE_BYTES, row_of};
 use crate::pending::Pending;
 use crate::queue::{Entry, QueueState, State, Wanted};
-use crate::report::Report;
+use crate::report::{Report, report_bytes_max};
 use crate::unit_of_work::CommitRecord;
 use crate::{ConnectionId, Cursor, Engine, Failure, FetchId, Get, Got, Reply, RequestId};
 
@@ -273,7 +273,12 @@ impl Engine {
         } else if let Some(unit) = p.get.syncpoint {
             // It may have ended while the message was read.
             self.own_unit(p.connection, unit)
-                .and_then(|()| self.check_unit_room(unit, 0, DELETE_BYTES.saturating_mul(2)))
+                .and_then(|()| {
+                    let requested = found.message.descriptor.report.confirm_on_delivery();
+                    let report = report_bytes_max(requested, u64::from(length));
+                    let bytes = DELETE_BYTES.saturating_mul(2).saturating_add(report);
+                    self.check_unit_room(unit, report, bytes)
+                })
                 .err()
         } else {
             None
@@ -384,7 +389,9 @@ impl Engine {
         if requested == RequestedReport::No || !self.is_destination(queue) {
             return None;
         }
-        self.make_report(step, message, requested, MessageDescriptor::FEEDBACK_COD)
+        let beside = DELETE_BYTES.saturating_mul(2);
+        let feedback = MessageDescriptor::FEEDBACK_COD;
+        self.make_report(step, message, requested, feedback, beside)
     }
 
     /// A message that was got belongs to a unit of work, and so does the report of it.

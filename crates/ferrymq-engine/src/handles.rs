@@ -176,7 +176,9 @@ impl Engine {
         if let Some(q) = closed.queue.and_then(|id| self.queues.get_mut(&id)) {
             q.closed_by(closed.options.input, closed.options.output);
         }
-        if let (Some(_), Some(queue)) = (closed.options.input, closed.queue) {
+        if let (Some(_), Some(queue)) = (closed.options.input, closed.queue)
+            && self.queues.get(&queue).is_some_and(|q| q.inputs() == 0)
+        {
             // What waits now has nobody who reads it.
             self.trigger(step, queue, true);
         }

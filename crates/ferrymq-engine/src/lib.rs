@@ -47,7 +47,7 @@ pub use effect::{
 pub use engine::Engine;
 pub use limits::{Limits, OUTCOME_KEPT};
 pub use recovery::EngineBuilder;
-pub use report::{REPORT_DATA_LENGTH, report_about};
+pub use report::{REPORT_DATA_LENGTH, account_name, report_about};
 pub use request::{
     Browse, BrowseStep, ConnectionId, Context, FetchId, Fetched, Get, HandleId, Input, InputUse,
     Many, MatchIds, OpenOptions, Put, Request, RequestId, Settlement,

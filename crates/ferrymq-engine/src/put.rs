@@ -74,20 +74,25 @@ impl Engine {
             Persistence::NonPersistent => 0,
         };
         self.check_memory(checked.message.descriptor.persistence, bytes)?;
+        let arrival = checked.message.descriptor.report.confirm_on_arrival();
+        let report = if arrival != RequestedReport::No && self.is_destination(checked.queue) {
+            let feedback = MessageDescriptor::FEEDBACK_COA;
+            self.make_report(step, &checked.message, arrival, feedback, write_bytes)
+        } else {
+            None
+        };
+        let with_report = report.as_ref().map_or(0, Report::write_bytes);
         match syncpoint {
-            Some(unit) => self.check_unit_room(unit, bytes, write_bytes)?,
+            Some(unit) => self.check_unit_room(
+                unit,
+                bytes.saturating_add(with_report),
+                write_bytes.saturating_add(with_report),
+            )?,
             None if write_bytes > self.limits.write_set_bytes_max => {
                 return Err(ReasonCode::MSG_TOO_BIG_FOR_Q_MGR.into());
             }
             None => {}
         }
-        let arrival = checked.message.descriptor.report.confirm_on_arrival();
-        let report = if arrival != RequestedReport::No && self.is_destination(checked.queue) {
-            let feedback = MessageDescriptor::FEEDBACK_COA;
-            self.make_report(step, &checked.message, arrival, feedback)
-        } else {
-            None
-        };
         let position = match (syncpoint, report) {
             (Some(unit), report) => {
                 self.put_in_unit(unit, checked.queue, checked.message, bytes, write_bytes);

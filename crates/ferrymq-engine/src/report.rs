@@ -9,7 +9,7 @@ use ferrymq_objects::Usage;
 use ferrymq_types::{
     AccountReason, CorrelationId, DeadLetterHeader, Message, MessageDescriptor, MessageId,
     MessageType, ObjectId, QueueManagerName, QueueName, ReasonCode, ReportOptions, RequestedReport,
-    Sequence, Timestamp,
+    Sequence, Timestamp, TransmissionHeader,
 };
 
 use crate::account::Note;
@@ -39,11 +39,13 @@ pub fn report_about(
     now: Timestamp,
 ) -> Option<Message> {
     let from = &original.descriptor;
+    // On its way to another queue manager a message has a header in front that is not the application's.
+    let (above, described) = application_part(original, now);
     let (header, body) = match requested {
         RequestedReport::No => return None,
         RequestedReport::WithoutData => (Bytes::new(), Bytes::new()),
-        RequestedReport::WithData => (Bytes::new(), first_bytes(original)),
-        RequestedReport::WithFullData => (original.header.clone(), original.body.clone()),
+        RequestedReport::WithData => (Bytes::new(), first_bytes(&above, &original.body)),
+        RequestedReport::WithFullData => (above, original.body.clone()),
     };
     let passes = from.report.pass_discard_and_expiry();
     let mut descriptor = MessageDescriptor {
@@ -73,9 +75,9 @@ pub fn report_about(
         ..MessageDescriptor::default()
     };
     if !header.is_empty() || !body.is_empty() {
-        descriptor.format.clone_from(&from.format);
-        descriptor.encoding = from.encoding;
-        descriptor.coded_character_set_id = from.coded_character_set_id;
+        descriptor.format.clone_from(&described.format);
+        descriptor.encoding = described.encoding;
+        descriptor.coded_character_set_id = described.coded_character_set_id;
     }
     Some(Message {
         descriptor,
@@ -84,18 +86,57 @@ pub fn report_about(
     })
 }
 
-fn first_bytes(message: &Message) -> Bytes {
-    let head = message.header.len().min(REPORT_DATA_LENGTH);
-    let rest = REPORT_DATA_LENGTH
-        .saturating_sub(head)
-        .min(message.body.len());
+/// The headers that are the application's, and the descriptor that describes them or the body.
+fn application_part(message: &Message, now: Timestamp) -> (Bytes, MessageDescriptor) {
+    if message.descriptor.format == MessageDescriptor::FORMAT_TRANSMISSION_HEADER
+        && let Ok((transmission, length)) = TransmissionHeader::read(&message.header, now)
+    {
+        let above = message.header.slice(length.min(message.header.len())..);
+        return (above, transmission.descriptor);
+    }
+    (message.header.clone(), message.descriptor.clone())
+}
+
+fn first_bytes(header: &Bytes, body: &Bytes) -> Bytes {
+    let head = header.len().min(REPORT_DATA_LENGTH);
+    let rest = REPORT_DATA_LENGTH.saturating_sub(head).min(body.len());
     if head == 0 {
-        return message.body.slice(..rest);
+        return body.slice(..rest);
     }
     let mut data = BytesMut::with_capacity(REPORT_DATA_LENGTH);
-    data.extend_from_slice(&message.header.slice(..head));
-    data.extend_from_slice(&message.body.slice(..rest));
+    data.extend_from_slice(&header.slice(..head));
+    data.extend_from_slice(&body.slice(..rest));
     data.freeze()
+}
+
+/// A queue name for an account entry, from text that nobody checked: what no name may have becomes `_`.
+#[must_use]
+pub fn account_name(queue: &str) -> QueueName {
+    let clean: String = queue
+        .trim_end_matches(' ')
+        .chars()
+        .map(|c| {
+            let fine = c.is_ascii_alphanumeric() || matches!(c, '.' | '/' | '_' | '%');
+            if fine { c } else { '_' }
+        })
+        .take(QueueName::LENGTH_MAX)
+        .collect();
+    let text = if clean.is_empty() { "_" } else { &clean };
+    QueueName::new(text).expect("1 to 48 characters, all allowed")
+}
+
+/// What headers that a queue manager puts in front add to a report, in bytes; rounded up.
+const HEADERS_BYTES: u64 = 1024;
+
+/// The most that a report adds to a write set, in bytes.
+pub(crate) fn report_bytes_max(requested: RequestedReport, length: u64) -> u64 {
+    let data = match requested {
+        RequestedReport::No => return 0,
+        RequestedReport::WithoutData => 0,
+        RequestedReport::WithData => REPORT_DATA_LENGTH as u64,
+        RequestedReport::WithFullData => length,
+    };
+    data.saturating_add(ROW_BYTES).saturating_add(HEADERS_BYTES)
 }
 
 /// A report that is ready, or why there is none.
@@ -108,6 +149,16 @@ pub(crate) enum Report {
     },
     /// Neither the reply-to queue nor the dead-letter queue takes it: an account entry says so.
     Nowhere(Note),
+}
+
+impl Report {
+    /// Bytes that it adds to a write set.
+    pub(crate) fn write_bytes(&self) -> u64 {
+        match self {
+            Self::To { message, .. } => (message.data_length() as u64).saturating_add(ROW_BYTES),
+            Self::Nowhere(_) => ROW_BYTES,
+        }
+    }
 }
 
 /// A report that waits for the end of a unit of work.
@@ -135,17 +186,26 @@ impl Engine {
     }
 
     /// Makes the report about a message, if one is asked for, and finds where it goes: to the reply-to queue, else to the
-    /// dead-letter queue.
+    /// dead-letter queue. `beside` is what its cause takes in the same write set: where both do not fit in one, the report is
+    /// made without data (rule U20).
     pub(crate) fn make_report(
         &mut self,
         step: &mut Step<'_>,
         original: &Message,
         requested: RequestedReport,
         feedback: u32,
+        beside: u64,
     ) -> Option<Report> {
         if requested == RequestedReport::No {
             return None;
         }
+        let length = original.data_length() as u64;
+        let both = report_bytes_max(requested, length).saturating_add(beside);
+        let requested = if both > self.limits.write_set_bytes_max {
+            RequestedReport::WithoutData
+        } else {
+            requested
+        };
         let made_by = self.qmgr.attributes.name.to_string();
         let message = report_about(original, requested, feedback, &made_by, step.now)?;
         let (queue, queue_manager) = (
@@ -177,7 +237,11 @@ impl Engine {
         };
         let length = dead.data_length() as u64;
         let target = self.dead_letter_target(ObjectId::ZERO, length);
-        let fits = self.check_memory(dead.descriptor.persistence, memory_bytes(&dead));
+        let fits = if durable && !self.puts_allowed {
+            Err(ReasonCode::STORAGE_MEDIUM_FULL)
+        } else {
+            self.check_memory(dead.descriptor.persistence, memory_bytes(&dead))
+        };
         match target.and_then(|target| fits.map(|()| target)) {
             Ok(target) => {
                 let mut message = Box::new(dead);
@@ -191,7 +255,7 @@ impl Engine {
             }
             Err(_) => Some(Report::Nowhere(Note {
                 message_id: original.descriptor.message_id,
-                from: QueueName::new(queue).ok()?,
+                from: account_name(queue),
                 to: None,
                 reason: AccountReason::Discarded(refusal),
                 who: format!("report of queue manager {made_by}"),

@@ -68,7 +68,11 @@ impl Engine {
             return Err(Failure::of(ReasonCode::UOW_NOT_AVAILABLE, &into));
         }
         let locked = self.take_locked(of, messages)?;
-        if let Err(failure) = self.check_unit_gets(into, locked.len()) {
+        let reports = locked
+            .iter()
+            .filter_map(|(_, locked)| locked.report)
+            .fold(0_u64, |sum, report| sum.saturating_add(report.write_bytes));
+        if let Err(failure) = self.check_unit_gets(into, locked.len(), reports) {
             self.give_locked(of, locked);
             return Err(failure);
         }

@@ -323,14 +323,19 @@ impl Engine {
     }
 
     /// Whether a unit of work can have so many locked messages more: as [`Engine::check_unit_room`].
-    pub(crate) fn check_unit_gets(&self, id: UnitOfWorkId, gets: usize) -> Result<(), Failure> {
+    pub(crate) fn check_unit_gets(
+        &self,
+        id: UnitOfWorkId,
+        gets: usize,
+        report_bytes: u64,
+    ) -> Result<(), Failure> {
         let Some(unit) = self.units.get(&id) else {
             return Err(Failure::of(ReasonCode::UOW_NOT_AVAILABLE, &id));
         };
         let messages = unit.messages().saturating_add(gets) as u64;
+        let more = bytes_of_gets(gets).saturating_add(report_bytes);
         if messages > u64::from(self.qmgr.attributes.max_uncommitted_messages)
-            || unit.write_bytes.saturating_add(bytes_of_gets(gets))
-                > self.limits.write_set_bytes_max
+            || unit.write_bytes.saturating_add(more) > self.limits.write_set_bytes_max
         {
             return Err(Failure::of(ReasonCode::SYNCPOINT_LIMIT_REACHED, &id));
         }

@@ -614,7 +614,7 @@ impl ReceiverMca {
         let request = Request::ReceiverDiscard {
             channel,
             message_id: d.message.descriptor.message_id,
-            queue: report::account_name(&d.remote_queue),
+            queue: ferrymq_engine::account_name(&d.remote_queue),
             reason: AccountReason::Discarded(d.reason),
             syncpoint,
         };

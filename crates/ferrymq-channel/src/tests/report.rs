@@ -10,7 +10,9 @@ use super::{
     DISCARD, EXCEPTION, EXCEPTION_WITH_DATA, EXCEPTION_WITH_FULL_DATA, Kind, PERSISTENT, START,
     batch_id, channel_name, message, queue, reason,
 };
-use crate::report::{account_name, dead_letter, destination, exception_report};
+use ferrymq_engine::account_name;
+
+use crate::report::{dead_letter, destination, exception_report};
 
 const PASS_CORREL_ID: u32 = 0x40;
 const PASS_MSG_ID: u32 = 0x80;

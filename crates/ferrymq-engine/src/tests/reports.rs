@@ -288,3 +288,61 @@ fn u2_reports_survive_a_crash_with_what_they_report() {
     w.crash();
     assert_eq!((w.depth("A"), w.depth("B")), (0, 2));
 }
+
+#[test]
+fn u20_a_report_that_does_not_fit_beside_its_message_has_no_data() {
+    let mut w = World::with(
+        super::harness::definitions(),
+        crate::Limits {
+            write_set_bytes_max: 100_000,
+            ..crate::Limits::default()
+        },
+    );
+    w.put(asking((COA | COD) * WITH_FULL_DATA, &"x".repeat(60_000)));
+    assert!(report(&mut w).body.is_empty(), "both are in one write set");
+    w.get(get("A"));
+    assert_eq!(report(&mut w).body.len(), 60_000, "it is alone");
+}
+
+#[test]
+fn u20_reports_count_in_the_size_of_a_unit_of_work_also_when_they_join_one() {
+    let mut w = World::with(
+        super::harness::definitions(),
+        crate::Limits {
+            write_set_bytes_max: 100_000,
+            ..crate::Limits::default()
+        },
+    );
+    for _ in 0..4 {
+        w.put(asking(COD * WITH_FULL_DATA, &"x".repeat(30_000)));
+    }
+    let mut locked = Vec::new();
+    for n in [1, 2] {
+        w.begin(C1, unit(n));
+        for _ in 0..2 {
+            locked.push(w.get_in("A", unit(n)).1.sequence);
+        }
+    }
+    let join = Request::Settle {
+        of: unit(1),
+        messages: locked[..2].to_vec(),
+        settlement: Settlement::Join(unit(2)),
+    };
+    assert_eq!(w.refusal(C1, join), ReasonCode::SYNCPOINT_LIMIT_REACHED);
+    w.commit(C1, unit(1));
+    w.commit(C1, unit(2));
+    assert_eq!(w.depth("B"), 4);
+}
+
+#[test]
+fn report_expiration_of_a_message_on_its_way_has_the_applications_data() {
+    let mut w = World::new();
+    let mut p = asking(EXPIRATION * WITH_FULL_DATA, "x");
+    p.queue = super::harness::queue_name("R");
+    p.descriptor.expires_at = w.until(Duration::from_secs(1));
+    w.put(p);
+    w.pass(Duration::from_secs(100));
+    let r = report(&mut w);
+    assert_eq!((&r.body[..], r.header.len()), (&b"x"[..], 0));
+    assert_eq!(r.descriptor.format, "MQSTR");
+}
