@@ -1,9 +1,8 @@
 //! Exception reports and dead letters as puts: pure, the MCA asks for them.
 
-use ferrymq_engine::{Put, report_about};
+use ferrymq_engine::{ObjectName, Put, report_about};
 use ferrymq_types::{
-    ChannelName, DeadLetterHeader, Message, QueueManagerName, QueueName, ReasonCode, Timestamp,
-    UnitOfWorkId,
+    ChannelName, DeadLetterHeader, Message, QueueName, ReasonCode, Timestamp, UnitOfWorkId,
 };
 
 /// The exception report about a message, without where it goes. `None` if none is asked for.
@@ -22,15 +21,10 @@ pub fn exception_report(
 
 /// The put that passes a message on as it is, in a unit of work if given.
 #[must_use]
-pub fn pass_on(
-    message: &Message,
-    queue: QueueName,
-    object_queue_manager: Option<QueueManagerName>,
-    syncpoint: Option<UnitOfWorkId>,
-) -> Put {
+pub fn pass_on(message: &Message, name: ObjectName, syncpoint: Option<UnitOfWorkId>) -> Put {
     Put {
         syncpoint,
-        ..Put::passing_on(message, queue, object_queue_manager)
+        ..Put::passing_on(message, name)
     }
 }
 
@@ -50,7 +44,11 @@ pub fn dead_letter(
     now: Timestamp,
     syncpoint: Option<UnitOfWorkId>,
 ) -> Put {
-    let mut put = pass_on(message, dead_letter_queue.clone(), None, syncpoint);
+    let mut put = pass_on(
+        message,
+        ObjectName::local(dead_letter_queue.clone()),
+        syncpoint,
+    );
     put.header = DeadLetterHeader::wrap(
         &mut put.descriptor,
         &message.header,
@@ -63,18 +61,10 @@ pub fn dead_letter(
     put
 }
 
-/// Where a message is going, from text that nobody checked.
+/// Where a message is going, from the text of its headers: the queue manager's name may be padded with blanks.
 ///
 /// # Errors
-/// 2085 if the queue's name is none, 2087 if the queue manager's is none.
-pub fn destination(
-    queue: &str,
-    queue_manager: &str,
-) -> Result<(QueueName, Option<QueueManagerName>), ReasonCode> {
-    let name = QueueName::new(queue).map_err(|_| ReasonCode::UNKNOWN_OBJECT_NAME)?;
-    let manager = match queue_manager.trim_end_matches(' ') {
-        "" => None,
-        text => Some(QueueManagerName::new(text).map_err(|_| ReasonCode::UNKNOWN_REMOTE_Q_MGR)?),
-    };
-    Ok((name, manager))
+/// As [`ObjectName::parse`].
+pub fn destination(queue: &str, queue_manager: &str) -> Result<ObjectName, ReasonCode> {
+    ObjectName::parse(queue, queue_manager.trim_end_matches(' '))
 }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 use ferrymq_engine::{
     ConnectionId, Context, Effect, Engine, EngineBuilder, Fetched, Get, Input, Limits, MatchIds,
-    Put, Reply, Request, RequestId, Settlement,
+    Object, ObjectName, Put, Reply, Request, RequestId, Settlement, Source,
 };
 use ferrymq_objects::{
     DeliverySequence, Enabled, LocalQueue, NonPersistentClass, Queue, QueueBase, QueueManager,
@@ -64,8 +64,12 @@ fn cpu() -> u64 {
     first.and_then(|ns| ns.parse().ok()).unwrap_or_default()
 }
 
+fn orders() -> QueueName {
+    QueueName::new("ORDERS").expect("a name")
+}
+
 fn definitions() -> QueueManager {
-    let name = QueueName::new("ORDERS").expect("a name");
+    let name = orders();
     let queue = Queue::Local(LocalQueue {
         base: QueueBase {
             id: ObjectId::new(1),
@@ -228,9 +232,7 @@ impl Bench {
 
     fn put(&mut self, persistence: Persistence, ids: Ids, syncpoint: Option<UnitOfWorkId>) {
         let put = Put {
-            handle: None,
-            queue: QueueName::new("ORDERS").expect("a name"),
-            object_queue_manager: None,
+            object: Object::Named(ObjectName::local(orders())),
             descriptor: descriptor(ids, self.next | 1 << 40),
             priority: None,
             persistence: Some(persistence),
@@ -245,11 +247,9 @@ impl Bench {
 
     fn get(&mut self, matching: MatchIds, syncpoint: Option<UnitOfWorkId>) -> Sequence {
         let get = Get {
-            handle: None,
-            under_cursor: false,
+            source: Source::Queue(orders()),
             accept_truncated: false,
             syncpoint_if_persistent: false,
-            queue: QueueName::new("ORDERS").expect("a name"),
             matching,
             wait_until: None,
             length_max: None,

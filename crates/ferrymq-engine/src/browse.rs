@@ -30,27 +30,23 @@ impl Engine {
         connection: ConnectionId,
         browse: Browse,
     ) -> Result<PendingBrowse, Failure> {
-        let (mut name, mut after, mut only) = (browse.queue, None, None);
-        let handle = match browse.step {
-            BrowseStep::First => None,
-            BrowseStep::After(cursor) => {
-                after = Some(cursor);
-                None
-            }
+        let (name, handle, after, only) = match browse.step {
+            BrowseStep::First(name) => (name, None, None, None),
+            BrowseStep::After(name, cursor) => (name, None, Some(cursor), None),
             BrowseStep::FirstOf(handle) => {
-                (name, _) = self.handle_for_browse(connection, handle)?;
-                Some(handle)
+                let (name, _) = self.handle_for_browse(connection, handle)?;
+                (name, Some(handle), None, None)
             }
             BrowseStep::Next(handle) => {
-                (name, after) = self.handle_for_browse(connection, handle)?;
-                Some(handle)
+                let (name, cursor) = self.handle_for_browse(connection, handle)?;
+                (name, Some(handle), cursor, None)
             }
             BrowseStep::UnderCursor(handle) => {
-                (name, only) = self.handle_for_browse(connection, handle)?;
-                if only.is_none() {
+                let (name, cursor) = self.handle_for_browse(connection, handle)?;
+                if cursor.is_none() {
                     return Err(Failure::of(ReasonCode::NO_MSG_UNDER_CURSOR, &name));
                 }
-                Some(handle)
+                (name, Some(handle), None, cursor)
             }
         };
         if handle.is_none() && browse.lock {

@@ -148,11 +148,11 @@ impl Engine {
     /// Gets that wait on a queue that may no longer be got from: `GET(DISABLED)` ends them with 2016.
     fn end_inhibited_gets(&mut self, step: &mut Step<'_>) {
         let qmgr_queue =
-            |engine: &Self, p: &crate::get::PendingGet| match engine.input_queue(&p.get.queue) {
+            |engine: &Self, p: &crate::get::PendingGet| match engine.input_queue(&p.name) {
                 Ok(id) if id == p.queue => None,
-                Ok(_) => Some(Failure::of(ReasonCode::Q_DELETED, &p.get.queue)),
+                Ok(_) => Some(Failure::of(ReasonCode::Q_DELETED, &p.name)),
                 Err(failure) if failure.reason == ReasonCode::UNKNOWN_OBJECT_NAME => {
-                    Some(Failure::of(ReasonCode::Q_DELETED, &p.get.queue))
+                    Some(Failure::of(ReasonCode::Q_DELETED, &p.name))
                 }
                 Err(failure) => Some(failure),
             };

@@ -226,11 +226,7 @@ impl Engine {
                 sequence,
                 reason,
             } => return self.sender_dead_letter(step, id, connection, channel, sequence, reason),
-            Request::Open {
-                queue,
-                object_queue_manager,
-                options,
-            } => self.open(connection, queue, object_queue_manager, options),
+            Request::Open { name, options } => self.open(connection, name, options),
             Request::Close { handle } => self.close(step, connection, handle),
             Request::Unlock { handle } => self.unlock_browsed(connection, handle),
             Request::Begin { id } => self.begin(connection, id),

@@ -16,13 +16,15 @@ use crate::pending::Pending;
 use crate::queue::{Entry, QueueState, State, Wanted};
 use crate::report::{Report, report_bytes_max};
 use crate::unit_of_work::CommitRecord;
-use crate::{ConnectionId, Cursor, Engine, Failure, FetchId, Get, Got, Reply, RequestId};
+use crate::{ConnectionId, Cursor, Engine, Failure, FetchId, Get, Got, Reply, RequestId, Source};
 
 /// A get that looks for a message, waits for one, or waits for the store.
 #[derive(Debug)]
 pub(crate) struct PendingGet {
     pub(crate) connection: ConnectionId,
     pub(crate) get: Get,
+    /// What the queue is called by who gets: an alias, perhaps.
+    pub(crate) name: QueueName,
     pub(crate) queue: ObjectId,
     pub(crate) wanted: Wanted,
     /// The message under a cursor: no other.
@@ -68,34 +70,34 @@ impl Engine {
         Ok(id)
     }
 
-    /// What a get reads: a queue by name or by handle, or the message under the handle's cursor.
+    /// What a get reads: the name that it is known by, the queue, and the message under a cursor.
     fn source(
         &mut self,
         connection: ConnectionId,
-        get: &mut Get,
-    ) -> Result<(ObjectId, Option<Cursor>), Failure> {
-        let Some(handle) = get.handle else {
-            if get.under_cursor {
-                return Err(Failure::of(ReasonCode::OPTIONS_ERROR, &get.queue));
+        source: &Source,
+    ) -> Result<(QueueName, ObjectId, Option<Cursor>), Failure> {
+        let (handle, under_cursor) = match source {
+            Source::Queue(name) => {
+                let queue = self.input_queue(name)?;
+                if self.queues.get(&queue).is_some_and(QueueState::exclusive) {
+                    return Err(Failure::of(ReasonCode::OBJECT_IN_USE, name));
+                }
+                return Ok((name.clone(), queue, None));
             }
-            let queue = self.input_queue(&get.queue)?;
-            if self.queues.get(&queue).is_some_and(QueueState::exclusive) {
-                return Err(Failure::of(ReasonCode::OBJECT_IN_USE, &get.queue));
-            }
-            return Ok((queue, None));
+            Source::Handle(handle) => (*handle, false),
+            Source::UnderCursor(handle) => (*handle, true),
         };
-        get.queue = self.handle_for_input(connection, handle)?;
-        let queue = self.input_queue(&get.queue)?;
+        let name = self.handle_for_input(connection, handle)?;
+        let queue = self.input_queue(&name)?;
         self.check_reads(connection, handle, queue)?;
-        if !get.under_cursor {
-            return Ok((queue, None));
+        if !under_cursor {
+            return Ok((name, queue, None));
         }
         let (_, cursor) = self.handle_for_browse(connection, handle)?;
-        let cursor =
-            cursor.ok_or_else(|| Failure::of(ReasonCode::NO_MSG_UNDER_CURSOR, &get.queue))?;
+        let cursor = cursor.ok_or_else(|| Failure::of(ReasonCode::NO_MSG_UNDER_CURSOR, &name))?;
         // Free for a moment: within this step nobody else is served.
         self.unlock_cursor(connection, handle);
-        Ok((queue, Some(cursor)))
+        Ok((name, queue, Some(cursor)))
     }
 
     pub(crate) fn get(
@@ -105,13 +107,12 @@ impl Engine {
         connection: ConnectionId,
         get: Get,
     ) {
-        let mut get = get;
         if let Some(unit) = get.syncpoint
             && let Err(failure) = self.own_unit(connection, unit)
         {
             return step.reply(id, Position::ZERO, Err(failure));
         }
-        let (queue, only) = match self.source(connection, &mut get) {
+        let (name, queue, only) = match self.source(connection, &get.source) {
             Ok(source) => source,
             Err(failure) => return step.reply(id, Position::ZERO, Err(failure)),
         };
@@ -119,6 +120,7 @@ impl Engine {
         let pending = PendingGet {
             connection,
             get,
+            name,
             queue,
             wanted,
             only,
@@ -269,7 +271,7 @@ impl Engine {
         let length = entry.length;
         let too_long = p.get.length_max.is_some_and(|max| length > max);
         let refused = if too_long && !p.get.accept_truncated {
-            Some(Failure::of(ReasonCode::TRUNCATED_MSG_FAILED, &p.get.queue))
+            Some(Failure::of(ReasonCode::TRUNCATED_MSG_FAILED, &p.name))
         } else if let Some(unit) = p.get.syncpoint {
             // It may have ended while the message was read.
             self.own_unit(p.connection, unit)

@@ -6,12 +6,13 @@
 use std::collections::BTreeMap;
 
 use ferrymq_objects::Target;
-use ferrymq_types::{ObjectId, Position, QueueManagerName, QueueName, ReasonCode, Sequence};
+use ferrymq_types::{ObjectId, Position, QueueName, ReasonCode, Sequence};
 
 use crate::engine::{Answer, Step};
 use crate::queue::State;
 use crate::{
-    ConnectionId, Cursor, Engine, Failure, HandleId, InputUse, OpenOptions, Opened, Reply,
+    ConnectionId, Cursor, Engine, Failure, HandleId, InputUse, ObjectName, OpenOptions, Opened,
+    Reply,
 };
 
 /// What is open, by handle.
@@ -20,8 +21,7 @@ pub(crate) type Handles = BTreeMap<(ConnectionId, HandleId), Handle>;
 /// An open queue.
 #[derive(Debug)]
 pub(crate) struct Handle {
-    name: QueueName,
-    object_queue_manager: Option<QueueManagerName>,
+    name: ObjectName,
     options: OpenOptions,
     /// The local queue that is read, or that was found for puts; one that is defined anew under the name is another.
     queue: Option<ObjectId>,
@@ -35,30 +35,31 @@ impl Engine {
     pub(crate) fn open(
         &mut self,
         connection: ConnectionId,
-        name: QueueName,
-        object_queue_manager: Option<QueueManagerName>,
+        name: ObjectName,
         options: OpenOptions,
     ) -> Answer {
         let reads = options.input.is_some() || options.browse;
         if !reads && !options.output && !options.inquire {
-            return Err(Failure::of(ReasonCode::OPTIONS_ERROR, &name));
+            return Err(Failure::of(ReasonCode::OPTIONS_ERROR, &name.queue));
         }
         let (first, last) = ((connection, HandleId(0)), (connection, HandleId(u64::MAX)));
         let open = self.handles.range(first..=last).count();
         if open as u64 >= u64::from(self.qmgr.attributes.max_handles) {
             return Err(ReasonCode::HANDLE_NOT_AVAILABLE.into());
         }
+        // A number that a refusal uses up is missed by nobody.
+        self.counters.handle = self.counters.handle.saturating_add(1);
         let mut opened = Opened {
-            handle: HandleId(0),
-            resolved_queue: name.to_string(),
+            handle: HandleId(self.counters.handle),
+            resolved_queue: name.queue.to_string(),
             resolved_queue_manager: self.qmgr.attributes.name.to_string(),
         };
         let mut queue = None;
         if options.output {
-            queue = self.resolve_output(&name, object_queue_manager.as_ref(), &mut opened)?;
+            queue = self.resolve_output(&name, &mut opened)?;
         }
         if reads || options.inquire {
-            let id = self.resolve_input(&name, object_queue_manager.as_ref())?;
+            let id = self.resolve_input(&name)?;
             queue = Some(id);
             self.check_sharing(id, options.input)?;
             if let Some(q) = self.queues.get(&id) {
@@ -69,11 +70,8 @@ impl Engine {
         if let Some(q) = queue.and_then(|id| self.queues.get_mut(&id)) {
             q.opened(input, options.output);
         }
-        self.counters.handle = self.counters.handle.saturating_add(1);
-        opened.handle = HandleId(self.counters.handle);
         let handle = Handle {
             name,
-            object_queue_manager,
             options: OpenOptions { input, ..options },
             queue,
             cursor: None,
@@ -85,14 +83,13 @@ impl Engine {
 
     fn resolve_output(
         &self,
-        name: &QueueName,
-        object_queue_manager: Option<&QueueManagerName>,
+        name: &ObjectName,
         opened: &mut Opened,
     ) -> Result<Option<ObjectId>, Failure> {
         let resolution = self
             .qmgr
-            .resolve_for_output(name, object_queue_manager)
-            .map_err(|reason| Failure::of(reason, name))?;
+            .resolve_for_output(&name.queue, name.queue_manager.as_ref())
+            .map_err(|reason| Failure::of(reason, &name.queue))?;
         match resolution.target {
             Target::Local(local) => {
                 opened.resolved_queue = local.base.name.to_string();
@@ -111,12 +108,9 @@ impl Engine {
     }
 
     /// Only local queues can be read, whatever they are called. An inhibited one can be opened; each get says 2016.
-    fn resolve_input(
-        &self,
-        name: &QueueName,
-        object_queue_manager: Option<&QueueManagerName>,
-    ) -> Result<ObjectId, Failure> {
-        if object_queue_manager.is_some_and(|qmgr| *qmgr != self.qmgr.attributes.name) {
+    fn resolve_input(&self, name: &ObjectName) -> Result<ObjectId, Failure> {
+        let (name, queue_manager) = (&name.queue, name.queue_manager.as_ref());
+        if queue_manager.is_some_and(|qmgr| *qmgr != self.qmgr.attributes.name) {
             return Err(Failure::of(ReasonCode::OPTION_NOT_VALID_FOR_TYPE, name));
         }
         let (local, _) = self
@@ -169,7 +163,7 @@ impl Engine {
         };
         if closed.options.input.is_some() {
             self.end_gets(step, |p| {
-                let through = p.connection == connection && p.get.handle == Some(handle);
+                let through = p.connection == connection && p.get.source.is_through(handle);
                 through.then(|| ReasonCode::HOBJ_ERROR.into())
             });
         }
@@ -210,13 +204,14 @@ impl Engine {
         &self,
         connection: ConnectionId,
         handle: HandleId,
-    ) -> Result<(QueueName, Option<QueueManagerName>), Failure> {
+    ) -> Result<ObjectName, Failure> {
         let open = self.handle(connection, handle)?;
         if !open.options.output {
-            return Err(Failure::of(ReasonCode::NOT_OPEN_FOR_OUTPUT, &open.name));
+            let reason = ReasonCode::NOT_OPEN_FOR_OUTPUT;
+            return Err(Failure::of(reason, &open.name.queue));
         }
         self.check_same(open)?;
-        Ok((open.name.clone(), open.object_queue_manager.clone()))
+        Ok(open.name.clone())
     }
 
     /// The queue that a get through a handle reads.
@@ -227,10 +222,13 @@ impl Engine {
     ) -> Result<QueueName, Failure> {
         let open = self.handle(connection, handle)?;
         if open.options.input.is_none() {
-            return Err(Failure::of(ReasonCode::NOT_OPEN_FOR_INPUT, &open.name));
+            return Err(Failure::of(
+                ReasonCode::NOT_OPEN_FOR_INPUT,
+                &open.name.queue,
+            ));
         }
         self.check_same(open)?;
-        Ok(open.name.clone())
+        Ok(open.name.queue.clone())
     }
 
     /// The queue that a browse through a handle reads, and where its cursor is.
@@ -241,10 +239,13 @@ impl Engine {
     ) -> Result<(QueueName, Option<Cursor>), Failure> {
         let open = self.handle(connection, handle)?;
         if !open.options.browse {
-            return Err(Failure::of(ReasonCode::NOT_OPEN_FOR_BROWSE, &open.name));
+            return Err(Failure::of(
+                ReasonCode::NOT_OPEN_FOR_BROWSE,
+                &open.name.queue,
+            ));
         }
         self.check_same(open)?;
-        Ok((open.name.clone(), open.cursor))
+        Ok((open.name.queue.clone(), open.cursor))
     }
 
     /// A handle reads the queue that it was opened on: 2041 if its name leads to another one now.
@@ -258,7 +259,7 @@ impl Engine {
         if open.queue == Some(queue) {
             Ok(())
         } else {
-            Err(Failure::of(ReasonCode::OBJECT_CHANGED, &open.name))
+            Err(Failure::of(ReasonCode::OBJECT_CHANGED, &open.name.queue))
         }
     }
 
@@ -266,7 +267,7 @@ impl Engine {
     fn check_same(&self, open: &Handle) -> Result<(), Failure> {
         match open.queue {
             Some(id) if self.queues.get(&id).is_none_or(|q| q.definition.is_none()) => {
-                Err(Failure::of(ReasonCode::Q_DELETED, &open.name))
+                Err(Failure::of(ReasonCode::Q_DELETED, &open.name.queue))
             }
             Some(_) | None => Ok(()),
         }
@@ -310,7 +311,7 @@ impl Engine {
     pub(crate) fn unlock_browsed(&mut self, connection: ConnectionId, handle: HandleId) -> Answer {
         let open = self.handle(connection, handle)?;
         if open.locked.is_none() {
-            return Err(Failure::of(ReasonCode::NO_MSG_LOCKED, &open.name));
+            return Err(Failure::of(ReasonCode::NO_MSG_LOCKED, &open.name.queue));
         }
         self.unlock_cursor(connection, handle);
         Ok((Position::ZERO, Reply::Done))

@@ -50,5 +50,5 @@ pub use recovery::EngineBuilder;
 pub use report::{REPORT_DATA_LENGTH, account_name, report_about};
 pub use request::{
     Browse, BrowseStep, ConnectionId, Context, FetchId, Fetched, Get, HandleId, Input, InputUse,
-    Many, MatchIds, OpenOptions, Put, Request, RequestId, Settlement,
+    Many, MatchIds, Object, ObjectName, OpenOptions, Put, Request, RequestId, Settlement, Source,
 };

@@ -1,5 +1,6 @@
 //! Putting: resolve, check, number, and either wait for the unit of work or be journaled at once.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -17,7 +18,7 @@ use crate::queue::{Entry, State};
 use crate::report::Report;
 use crate::resting::usual_body;
 use crate::unit_of_work::CommitRecord;
-use crate::{ConnectionId, Context, Engine, Failure, Put, PutDone, Reply};
+use crate::{ConnectionId, Context, Engine, Failure, Object, ObjectName, Put, PutDone, Reply};
 
 /// Highest `MsgSeqNumber`.
 const MESSAGE_SEQUENCE_NUMBER_MAX: u32 = 999_999_999;
@@ -30,7 +31,7 @@ pub(crate) struct Checked {
 }
 
 /// Where a put leads.
-struct Route<'a> {
+pub(crate) struct Route<'a> {
     queue: &'a LocalQueue,
     /// `RemoteQName` and `RemoteQMgrName`, if it goes elsewhere.
     remote: Option<(QueueName, QueueManagerName)>,
@@ -49,15 +50,15 @@ impl Engine {
         if self.superseded.contains(&connection) {
             return Err(ReasonCode::CHANNEL_SUPERSEDED.into());
         }
-        let mut put = put;
-        if let Some(handle) = put.handle {
-            (put.queue, put.object_queue_manager) = self.handle_for_output(connection, handle)?;
-        }
+        let name = match &put.object {
+            Object::Handle(handle) => Cow::Owned(self.handle_for_output(connection, *handle)?),
+            Object::Named(name) => Cow::Borrowed(name),
+        };
         if let Some(token) = put.token {
             if put.syncpoint.is_some() {
                 return Err(ReasonCode::OPTIONS_ERROR.into());
             }
-            if let Some(answer) = self.answer_again(token, &put) {
+            if let Some(answer) = self.answer_again(token, &put, &name) {
                 return answer;
             }
         }
@@ -65,7 +66,10 @@ impl Engine {
             self.own_unit(connection, unit)?;
         }
         let (syncpoint, token) = (put.syncpoint, put.token);
-        let checked = self.check_put(step, put)?;
+        let qmgr = Arc::clone(&self.qmgr);
+        let route = Self::route(&qmgr, &name)?;
+        drop(name);
+        let checked = self.check_put(step, put, &route)?;
         let bytes = memory_bytes(&checked.message);
         let write_bytes = match checked.message.descriptor.persistence {
             Persistence::Persistent => {
@@ -139,7 +143,7 @@ impl Engine {
     }
 
     /// The answer to a put whose token was used before (invariant I1).
-    fn answer_again(&self, token: UnitOfWorkId, put: &Put) -> Option<Answer> {
+    fn answer_again(&self, token: UnitOfWorkId, put: &Put, name: &ObjectName) -> Option<Answer> {
         let refused = || Some(Err(Failure::of(ReasonCode::UOW_NOT_AVAILABLE, &token)));
         if self.units.contains_key(&token) {
             return refused();
@@ -153,7 +157,7 @@ impl Engine {
         let me = self.qmgr.attributes.name.to_string();
         let resolution = self
             .qmgr
-            .resolve_for_output(&put.queue, put.object_queue_manager.as_ref());
+            .resolve_for_output(&name.queue, name.queue_manager.as_ref());
         let (resolved_queue, resolved_queue_manager) = match resolution.map(|r| r.target) {
             Ok(Target::Local(local)) => (local.base.name.to_string(), me),
             Ok(Target::Remote {
@@ -162,7 +166,7 @@ impl Engine {
                 ..
             }) => (remote_queue.to_string(), remote_queue_manager.to_string()),
             // The definitions changed since: it was put all the same.
-            Err(_) => (put.queue.to_string(), me),
+            Err(_) => (name.queue.to_string(), me),
         };
         Some(Ok((
             outcome.position,
@@ -175,10 +179,13 @@ impl Engine {
         )))
     }
 
-    fn route<'a>(qmgr: &'a QueueManager, put: &Put) -> Result<Route<'a>, Failure> {
+    pub(crate) fn route<'a>(
+        qmgr: &'a QueueManager,
+        name: &ObjectName,
+    ) -> Result<Route<'a>, Failure> {
         let resolution = qmgr
-            .resolve_for_output(&put.queue, put.object_queue_manager.as_ref())
-            .map_err(|reason| Failure::of(reason, &put.queue))?;
+            .resolve_for_output(&name.queue, name.queue_manager.as_ref())
+            .map_err(|reason| Failure::of(reason, &name.queue))?;
         if let Some(inhibited) = resolution.path.iter().find(|q| q.base().put == Enabled::No) {
             return Err(Failure::of(
                 ReasonCode::PUT_INHIBITED,
@@ -205,9 +212,12 @@ impl Engine {
         })
     }
 
-    pub(crate) fn check_put(&mut self, step: &mut Step<'_>, put: Put) -> Result<Checked, Failure> {
-        let qmgr = Arc::clone(&self.qmgr);
-        let route = Self::route(&qmgr, &put)?;
+    pub(crate) fn check_put(
+        &mut self,
+        step: &mut Step<'_>,
+        put: Put,
+        route: &Route<'_>,
+    ) -> Result<Checked, Failure> {
         let queue = route.queue;
         let mut descriptor = put.descriptor;
         check_descriptor(&descriptor)?;

@@ -8,8 +8,8 @@ use bytes::{Bytes, BytesMut};
 use ferrymq_objects::Usage;
 use ferrymq_types::{
     AccountReason, CorrelationId, DeadLetterHeader, Message, MessageDescriptor, MessageId,
-    MessageType, ObjectId, QueueManagerName, QueueName, ReasonCode, ReportOptions, RequestedReport,
-    Sequence, Timestamp, TransmissionHeader,
+    MessageType, ObjectId, QueueName, ReasonCode, ReportOptions, RequestedReport, Sequence,
+    Timestamp, TransmissionHeader,
 };
 
 use crate::account::Note;
@@ -18,7 +18,7 @@ use crate::memory::memory_bytes;
 use crate::messages::ROW_BYTES;
 use crate::put::{Checked, new_entry};
 use crate::queue::State;
-use crate::{Engine, Put};
+use crate::{Engine, ObjectName, Put};
 
 /// Bytes of application data in a report `WITH_DATA`.
 pub const REPORT_DATA_LENGTH: usize = 100;
@@ -271,17 +271,13 @@ impl Engine {
         queue: &str,
         queue_manager: &str,
     ) -> Result<Report, ReasonCode> {
-        let queue = QueueName::new(queue).map_err(|_| ReasonCode::UNKNOWN_OBJECT_NAME)?;
-        let object_queue_manager = match queue_manager {
-            "" => None,
-            name => {
-                Some(QueueManagerName::new(name).map_err(|_| ReasonCode::UNKNOWN_REMOTE_Q_MGR)?)
-            }
-        };
-        let put = Put::passing_on(message, queue, object_queue_manager);
-        let Checked { queue, message, .. } = self
-            .check_put(step, put)
-            .map_err(|failure| failure.reason)?;
+        let name = ObjectName::parse(queue, queue_manager)?;
+        let qmgr = Arc::clone(&self.qmgr);
+        let checked = Self::route(&qmgr, &name).and_then(|route| {
+            let put = Put::passing_on(message, name);
+            self.check_put(step, put, &route)
+        });
+        let Checked { queue, message, .. } = checked.map_err(|failure| failure.reason)?;
         self.check_memory(message.descriptor.persistence, memory_bytes(&message))?;
         Ok(Report::To {
             queue,

@@ -135,15 +135,80 @@ pub enum Context {
     SetAll,
 }
 
-/// A put.
-#[derive(Debug, Clone)]
-pub struct Put {
-    /// Through this handle; then the names of the object do not count.
-    pub handle: Option<HandleId>,
+/// What a put goes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Object {
+    /// An open queue: `MQPUT`.
+    Handle(HandleId),
+    /// A queue by its names: `MQPUT1`.
+    Named(ObjectName),
+}
+
+/// What a queue is called. `MQOD`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObjectName {
     /// `ObjectName`.
     pub queue: QueueName,
     /// `ObjectQMgrName`; `None` is local.
-    pub object_queue_manager: Option<QueueManagerName>,
+    pub queue_manager: Option<QueueManagerName>,
+}
+
+/// What a get reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// A queue by its name.
+    Queue(QueueName),
+    /// An open queue.
+    Handle(HandleId),
+    /// The message under the browse cursor of an open queue, whatever else is wanted: 2034 if it is gone.
+    /// `MQGMO_MSG_UNDER_CURSOR`.
+    UnderCursor(HandleId),
+}
+
+impl Source {
+    pub(crate) fn is_through(&self, handle: HandleId) -> bool {
+        match self {
+            Self::Queue(_) => false,
+            Self::Handle(mine) | Self::UnderCursor(mine) => *mine == handle,
+        }
+    }
+}
+
+impl ObjectName {
+    /// A queue of the queue manager that is asked.
+    #[must_use]
+    pub fn local(queue: QueueName) -> Self {
+        Self {
+            queue,
+            queue_manager: None,
+        }
+    }
+
+    /// Names as text that nobody checked; an empty `queue_manager` is local.
+    ///
+    /// # Errors
+    /// 2085 if the queue's name is none, 2087 if the queue manager's is none.
+    pub fn parse(queue: &str, queue_manager: &str) -> Result<Self, ReasonCode> {
+        let queue = QueueName::new(queue).map_err(|_| ReasonCode::UNKNOWN_OBJECT_NAME)?;
+        let queue_manager = match queue_manager {
+            "" => None,
+            text => {
+                let name = QueueManagerName::new(text);
+                Some(name.map_err(|_| ReasonCode::UNKNOWN_REMOTE_Q_MGR)?)
+            }
+        };
+        Ok(Self {
+            queue,
+            queue_manager,
+        })
+    }
+}
+
+/// A put.
+#[derive(Debug, Clone)]
+pub struct Put {
+    /// Where it goes.
+    pub object: Object,
     /// The descriptor. Its `priority` and `persistence` count only where the two fields below say so.
     pub descriptor: MessageDescriptor,
     /// `None`: as the first definition on the path says (`DEFPRTY`).
@@ -165,15 +230,9 @@ pub struct Put {
 impl Put {
     /// The put that passes a message on as it is: origin, priority and persistence are its own.
     #[must_use]
-    pub fn passing_on(
-        message: &Message,
-        queue: QueueName,
-        object_queue_manager: Option<QueueManagerName>,
-    ) -> Self {
+    pub fn passing_on(message: &Message, name: ObjectName) -> Self {
         Self {
-            handle: None,
-            queue,
-            object_queue_manager,
+            object: Object::Named(name),
             descriptor: message.descriptor.clone(),
             priority: Some(message.descriptor.priority),
             persistence: Some(message.descriptor.persistence),
@@ -189,17 +248,13 @@ impl Put {
 /// A get.
 #[derive(Debug, Clone)]
 pub struct Get {
-    /// Through this handle; then `queue` does not count.
-    pub handle: Option<HandleId>,
-    /// The message under the cursor of the handle, whatever else is wanted: 2034 if it is gone. `MQGMO_MSG_UNDER_CURSOR`.
-    pub under_cursor: bool,
+    /// What is read.
+    pub source: Source,
     /// A message that is longer than `length_max` is taken all the same, and its data cut: warning 2079.
     /// `MQGMO_ACCEPT_TRUNCATED_MSG`.
     pub accept_truncated: bool,
     /// A non-persistent message is removed at once, whatever `syncpoint` says. `MQGMO_SYNCPOINT_IF_PERSISTENT`.
     pub syncpoint_if_persistent: bool,
-    /// The queue.
-    pub queue: QueueName,
     /// Which messages.
     pub matching: MatchIds,
     /// Until when to wait; `None` is not at all.
@@ -236,8 +291,6 @@ pub enum Settlement {
 /// A step of a browse.
 #[derive(Debug, Clone)]
 pub struct Browse {
-    /// The queue.
-    pub queue: QueueName,
     /// Which messages.
     pub matching: MatchIds,
     /// Where to go on.
@@ -248,16 +301,16 @@ pub struct Browse {
 }
 
 /// Where a browse goes on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BrowseStep {
-    /// With the first message that is wanted. `MQGMO_BROWSE_FIRST`.
-    First,
-    /// With the next one after this place, never going back; without a handle.
-    After(Cursor),
+    /// With the first message of a queue that is wanted.
+    First(QueueName),
+    /// With the next one of a queue after this place, never going back.
+    After(QueueName, Cursor),
+    /// With the first message that is wanted, where the cursor of the handle then stands. `MQGMO_BROWSE_FIRST`.
+    FirstOf(HandleId),
     /// With the next one after the cursor of the handle, never going back. `MQGMO_BROWSE_NEXT`.
     Next(HandleId),
-    /// As [`BrowseStep::First`], and the cursor of the handle stands on it.
-    FirstOf(HandleId),
     /// The message under the cursor of the handle again: 2034 if it is gone. `MQGMO_BROWSE_MSG_UNDER_CURSOR`.
     UnderCursor(HandleId),
 }
@@ -273,10 +326,8 @@ pub enum Request {
     Browse(Browse),
     /// Open a queue. Reply: [`crate::Reply::Opened`].
     Open {
-        /// `ObjectName`.
-        queue: QueueName,
-        /// `ObjectQMgrName`; `None` is local.
-        object_queue_manager: Option<QueueManagerName>,
+        /// Which.
+        name: ObjectName,
         /// What for.
         options: OpenOptions,
     },

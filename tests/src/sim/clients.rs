@@ -3,7 +3,8 @@
 use bytes::Bytes;
 use ferrymq_channel::{StopMode, StopStatus};
 use ferrymq_engine::{
-    Browse, BrowseStep, ConnectionId, Context, Get, Input, MatchIds, Put, Request,
+    Browse, BrowseStep, ConnectionId, Context, Get, Input, MatchIds, Object, ObjectName, Put,
+    Request, Source,
 };
 use ferrymq_types::{
     CorrelationId, MessageDescriptor, MessageId, Persistence, Priority, QueueName, ReportOptions,
@@ -255,20 +256,17 @@ impl World {
         if habit.browses && self.dice.percent(50) {
             let queue = self.dice.pick(&["IN.Q", queue]);
             let request = Request::Browse(Browse {
-                queue: queue_name(queue),
                 matching: MatchIds::default(),
-                step: BrowseStep::First,
+                step: BrowseStep::First(queue_name(queue)),
                 lock: false,
             });
             return self.send(number, What::Browse { node, queue }, request);
         }
         let wait = self.dice.below(600);
         let request = Request::Get(Get {
-            queue: queue_name(queue),
+            source: Source::Queue(queue_name(queue)),
             matching: MatchIds::default(),
             wait_until: (wait > 200).then(|| after(self.now, wait)),
-            handle: None,
-            under_cursor: false,
             accept_truncated: false,
             syncpoint_if_persistent: false,
             length_max: None,
@@ -312,9 +310,7 @@ impl World {
             ..MessageDescriptor::default()
         };
         let put = Put {
-            handle: None,
-            queue: queue_name(name),
-            object_queue_manager: None,
+            object: Object::Named(ObjectName::local(queue_name(name))),
             descriptor,
             priority: Some(priority),
             persistence: Some(persistence),

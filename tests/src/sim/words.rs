@@ -47,16 +47,15 @@ pub(crate) fn input(input: &Input) -> String {
 fn request(request: &Request) -> String {
     match request {
         Request::Put(put) => format!(
-            "put {} to {} {:?} in {:?} token {:?}",
+            "put {} to {:?} in {:?} token {:?}",
             uid(&put.descriptor.correlation_id),
-            put.queue,
-            put.object_queue_manager,
+            put.object,
             put.syncpoint.map(short),
             put.token.map(short)
         ),
         Request::Get(get) => format!(
-            "get from {} in {:?} until {:?}",
-            get.queue,
+            "get from {:?} in {:?} until {:?}",
+            get.source,
             get.syncpoint.map(short),
             get.wait_until
         ),

@@ -2,10 +2,9 @@
 
 use core::time::Duration;
 
-use ferrymq_engine::{Failure, Reply, Request};
+use ferrymq_engine::{Failure, ObjectName, Reply, Request};
 use ferrymq_types::{
-    AccountReason, Message, Persistence, QueueManagerName, QueueName, ReasonCode, Timestamp,
-    UnitOfWorkId,
+    AccountReason, Message, Persistence, QueueManagerName, ReasonCode, Timestamp, UnitOfWorkId,
 };
 
 use super::{Batch, Effects, Phase, ReceiverEffect, ReceiverMca, ReceiverTimer, Work};
@@ -276,8 +275,8 @@ impl ReceiverMca {
         d.step = Step::Put;
         match report::destination(&d.remote_queue, &d.remote_queue_manager) {
             Err(reason) => self.put_failed(now, reason, effects),
-            Ok((queue, manager)) => {
-                let put = report::pass_on(&d.message, queue, manager, syncpoint);
+            Ok(name) => {
+                let put = report::pass_on(&d.message, name, syncpoint);
                 self.ask(Request::Put(Box::new(put)), effects);
             }
         }
@@ -550,8 +549,8 @@ impl ReceiverMca {
         d.step = Step::Report;
         match reply_to(&d.message, partner.as_ref()) {
             Err(reason) => self.report_failed(now, reason, effects),
-            Ok((queue, manager)) => {
-                let put = report::pass_on(&message, queue, manager, syncpoint);
+            Ok(name) => {
+                let put = report::pass_on(&message, name, syncpoint);
                 self.ask(Request::Put(Box::new(put)), effects);
             }
         }
@@ -773,13 +772,14 @@ fn queue_managers_reason(failure: &ReceiverFailure) -> Option<ReasonCode> {
 fn reply_to(
     message: &Message,
     partner: Option<&QueueManagerName>,
-) -> Result<(QueueName, Option<QueueManagerName>), ReasonCode> {
+) -> Result<ObjectName, ReasonCode> {
     let d = &message.descriptor;
     if d.reply_to_queue.trim_end_matches(' ').is_empty() {
         return Err(ReasonCode::MISSING_REPLY_TO_Q);
     }
-    let (queue, manager) = report::destination(&d.reply_to_queue, &d.reply_to_queue_manager)?;
-    Ok((queue, manager.or_else(|| partner.cloned())))
+    let mut name = report::destination(&d.reply_to_queue, &d.reply_to_queue_manager)?;
+    name.queue_manager = name.queue_manager.or_else(|| partner.cloned());
+    Ok(name)
 }
 
 fn or_name<'a>(text: &'a str, name: &'a QueueManagerName) -> &'a str {

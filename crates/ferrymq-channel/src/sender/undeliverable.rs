@@ -315,8 +315,8 @@ impl SenderMca {
         };
         match target {
             Err(reason) => self.report_failed(now, slot, reason, effects),
-            Ok((queue, manager)) => {
-                let put = report::pass_on(&message, queue, manager, None);
+            Ok(name) => {
+                let put = report::pass_on(&message, name, None);
                 self.put_report(slot, "report", put, effects);
             }
         }

@@ -3,6 +3,7 @@
 use ferrymq_engine::Request;
 use ferrymq_types::Timestamp;
 
+use super::object_name;
 use crate::{ReceiverEffect, ReceiverFrame, SenderEffect, SenderFrame};
 
 fn text(body: &[u8]) -> String {
@@ -13,8 +14,9 @@ pub(super) fn request(request: &Request) -> String {
     match request {
         Request::Put(p) => format!(
             "Put {}{}{} {}",
-            p.queue,
-            p.object_queue_manager
+            object_name(p).queue,
+            object_name(p)
+                .queue_manager
                 .as_ref()
                 .map(|m| format!("@{m}"))
                 .unwrap_or_default(),

@@ -11,7 +11,7 @@ use ferrymq_types::{
     Sequence, Timestamp, UnitOfWorkId,
 };
 
-use super::{Kind, channel_name, qmgr, reason, transmission};
+use super::{Kind, channel_name, object_name, qmgr, reason, transmission};
 use crate::{Answer, AskId};
 
 fn failed(reason: ReasonCode) -> Answer {
@@ -417,7 +417,7 @@ impl ReceiverQueueManager {
     }
 
     fn put(&mut self, put: Put) -> Answer {
-        let name = put.queue.to_string();
+        let name = object_name(&put).queue.to_string();
         if let Some(reason) = self.full.get(&name) {
             return failed(*reason);
         }

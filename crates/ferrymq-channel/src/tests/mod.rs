@@ -25,6 +25,7 @@ use core::time::Duration;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use ferrymq_engine::{Object, ObjectName, Put};
 use ferrymq_objects::{ChannelBase, MessageSpeed, ReceiverChannel, SenderChannel, UseDlq};
 use ferrymq_types::{
     ChannelName, CorrelationId, Message, MessageDescriptor, MessageId, ObjectId, Persistence,
@@ -47,6 +48,13 @@ pub(super) fn qmgr(name: &str) -> QueueManagerName {
 
 pub(super) fn queue(name: &str) -> QueueName {
     QueueName::new(name).unwrap()
+}
+
+pub(super) fn object_name(put: &Put) -> &ObjectName {
+    match &put.object {
+        Object::Named(name) => name,
+        Object::Handle(_) => panic!("a channel opens nothing: {put:?}"),
+    }
 }
 
 pub(super) fn after(start: Timestamp, ms: u64) -> Timestamp {

@@ -8,9 +8,9 @@ use ferrymq_types::{
 
 use super::{
     DISCARD, EXCEPTION, EXCEPTION_WITH_DATA, EXCEPTION_WITH_FULL_DATA, Kind, PERSISTENT, START,
-    batch_id, channel_name, message, queue, reason,
+    batch_id, channel_name, message, object_name, queue, reason,
 };
-use ferrymq_engine::account_name;
+use ferrymq_engine::{ObjectName, account_name};
 
 use crate::report::{dead_letter, destination, exception_report};
 
@@ -120,8 +120,8 @@ fn d1_a_dead_letter_says_where_from_why_and_is_the_message_behind_its_header() {
         Some(batch_id(1)),
     );
     assert_eq!(
-        (put.queue, put.syncpoint),
-        (queue("DLQ"), Some(batch_id(1)))
+        (&object_name(&put).queue, put.syncpoint),
+        (&queue("DLQ"), Some(batch_id(1)))
     );
     assert_eq!(put.body, original.body);
     assert_eq!(
@@ -145,8 +145,8 @@ fn d1_a_dead_letter_says_where_from_why_and_is_the_message_behind_its_header() {
 
 #[test]
 fn destinations_are_checked_names() {
-    let (name, manager) = destination("Q", "").unwrap();
-    assert_eq!((name, manager), (queue("Q"), None));
+    assert_eq!(destination("Q", ""), Ok(ObjectName::local(queue("Q"))));
+    assert_eq!(destination("Q", "  "), destination("Q", ""));
     assert_eq!(destination("", "QM2"), Err(reason(2085)));
     assert_eq!(destination("A B", "QM2"), Err(reason(2085)));
     assert_eq!(destination("Q", "Q M"), Err(reason(2087)));

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use ferrymq_engine::{
-    ConnectionId, Context, Effect, Engine, EngineBuilder, Event as EngineEvent, Input, Put,
+    ConnectionId, Effect, Engine, EngineBuilder, Event as EngineEvent, Input, ObjectName, Put,
     Request, RequestId,
 };
 use ferrymq_objects::{
@@ -201,19 +201,7 @@ impl World {
 
     fn put(&mut self, body: &str, to: &str, kind: Kind) {
         let message = transmission(body, to, kind);
-        let put = Put {
-            handle: None,
-            queue: queue("QM2"),
-            object_queue_manager: None,
-            descriptor: message.descriptor.clone(),
-            priority: Some(message.descriptor.priority),
-            persistence: Some(message.descriptor.persistence),
-            header: message.header.clone(),
-            body: message.body.clone(),
-            context: Context::SetAll,
-            syncpoint: None,
-            token: None,
-        };
+        let put = Put::passing_on(&message, ObjectName::local(queue("QM2")));
         self.from.ask(self.now, None, Request::Put(Box::new(put)));
     }
 

@@ -6,12 +6,15 @@ use super::harness::{C1, C2, World, correlation, get, put, queue_name, unit};
 use crate::{Browse, BrowseStep, Cursor, MatchIds, Put, Reply, Request};
 
 fn from(after: Option<Cursor>) -> BrowseStep {
-    after.map_or(BrowseStep::First, BrowseStep::After)
+    let queue = queue_name("A");
+    match after {
+        None => BrowseStep::First(queue),
+        Some(cursor) => BrowseStep::After(queue, cursor),
+    }
 }
 
 fn step(w: &mut World, after: Option<Cursor>) -> Result<(String, Cursor), ReasonCode> {
     let browse = Browse {
-        queue: queue_name("A"),
         matching: MatchIds::default(),
         step: from(after),
         lock: false,
@@ -78,9 +81,8 @@ fn a_browse_whose_message_is_taken_while_it_is_read_shows_the_next() {
     w.put(put("A", "2"));
     w.reads = false;
     let browse = Request::Browse(Browse {
-        queue: queue_name("A"),
         matching: MatchIds::default(),
-        step: BrowseStep::First,
+        step: from(None),
         lock: false,
     });
     let browsing = w.ask(C2, browse);
@@ -114,7 +116,6 @@ fn a_browse_by_id_goes_on_behind_its_cursor_too() {
     while let (_, Ok(Reply::Browsed(b))) = w.answer(
         C2,
         Request::Browse(Browse {
-            queue: queue_name("A"),
             matching: MatchIds {
                 message_id: None,
                 correlation_id: Some(correlation(7)),

@@ -4,8 +4,8 @@ use ferrymq_types::ReasonCode;
 
 use super::harness::{C1, C2, World, get, put, put_np, qmgr_name, queue_name, unit};
 use crate::{
-    Browse, BrowseStep, Browsed, ConnectionId, Get, HandleId, InputUse, MatchIds, OpenOptions,
-    Opened, Put, Reply, Request,
+    Browse, BrowseStep, Browsed, ConnectionId, Get, HandleId, InputUse, MatchIds, Object,
+    ObjectName, OpenOptions, Opened, Put, Reply, Request, Source,
 };
 
 const NOTHING: OpenOptions = OpenOptions {
@@ -41,8 +41,7 @@ const GET_AND_BROWSE: OpenOptions = OpenOptions {
 
 fn open(queue: &str, options: OpenOptions) -> Request {
     Request::Open {
-        queue: queue_name(queue),
-        object_queue_manager: None,
+        name: ObjectName::local(queue_name(queue)),
         options,
     }
 }
@@ -56,7 +55,6 @@ fn opened(w: &mut World, connection: ConnectionId, queue: &str, options: OpenOpt
 
 fn browse(step: BrowseStep, lock: bool) -> Request {
     Request::Browse(Browse {
-        queue: queue_name("NOT.LOOKED.AT"),
         matching: MatchIds::default(),
         step,
         lock,
@@ -75,15 +73,15 @@ fn shown(w: &mut World, step: BrowseStep, lock: bool) -> Result<String, ReasonCo
 
 fn through(handle: HandleId) -> Get {
     Get {
-        handle: Some(handle),
-        ..get("NOT.LOOKED.AT")
+        source: Source::Handle(handle),
+        ..get("A")
     }
 }
 
 fn under_cursor(handle: HandleId) -> Get {
     Get {
-        under_cursor: true,
-        ..through(handle)
+        source: Source::UnderCursor(handle),
+        ..get("A")
     }
 }
 
@@ -120,8 +118,10 @@ fn opening_is_refused_with_the_reason_of_each_case() {
             "input elsewhere",
             World::new(),
             Request::Open {
-                queue: queue_name("A"),
-                object_queue_manager: Some(qmgr_name("QM9")),
+                name: ObjectName {
+                    queue: queue_name("A"),
+                    queue_manager: Some(qmgr_name("QM9")),
+                },
                 options: SHARED,
             },
             Some(ReasonCode::OPTION_NOT_VALID_FOR_TYPE),
@@ -200,8 +200,8 @@ fn a_handle_allows_what_it_was_opened_for() {
     };
     let put_through = |handle| {
         Request::Put(Box::new(Put {
-            handle: Some(handle),
-            ..put("NOT.LOOKED.AT", "x")
+            object: Object::Handle(handle),
+            ..put("B", "x")
         }))
     };
     let get_through = |handle| Request::Get(through(handle));
@@ -299,19 +299,19 @@ fn a_browse_never_goes_back_and_starts_again_with_first() {
         w.put(put("A", text));
     }
     let handle = opened(&mut w, C1, "A", BROWSE);
-    let next = BrowseStep::Next(handle);
+    let next = || BrowseStep::Next(handle);
     assert_eq!(
         shown(&mut w, BrowseStep::UnderCursor(handle), false),
         Err(ReasonCode::NO_MSG_UNDER_CURSOR)
     );
     // With nothing browsed yet the next is the first.
-    assert_eq!(shown(&mut w, next, false).as_deref(), Ok("a"));
-    assert_eq!(shown(&mut w, next, false).as_deref(), Ok("b"));
+    assert_eq!(shown(&mut w, next(), false).as_deref(), Ok("a"));
+    assert_eq!(shown(&mut w, next(), false).as_deref(), Ok("b"));
     let mut urgent = put("A", "urgent");
     urgent.priority = ferrymq_types::Priority::new(9);
     w.put(urgent);
     assert_eq!(
-        shown(&mut w, next, false),
+        shown(&mut w, next(), false),
         Err(ReasonCode::NO_MSG_AVAILABLE)
     );
     assert_eq!(
@@ -534,9 +534,9 @@ fn a_repeated_put_through_a_handle_names_its_queue_or_is_refused() {
     let handle = opened(&mut w, C1, "AL", OUTPUT);
     let put_again = || {
         Request::Put(Box::new(Put {
-            handle: Some(handle),
+            object: Object::Handle(handle),
             token: Some(unit(7)),
-            ..put("NOT.LOOKED.AT", "x")
+            ..put("B", "x")
         }))
     };
     for _ in 0..2 {

@@ -21,7 +21,8 @@ use super::rows::Rows;
 use crate::queue::State;
 use crate::{
     Browse, BrowseStep, Browsed, ConnectionId, Context, Effect, Engine, Event, Failure, FetchId,
-    Fetched, Get, Got, Input, Limits, MatchIds, Put, PutDone, Reply, Request, RequestId,
+    Fetched, Get, Got, Input, Limits, MatchIds, Object, ObjectName, Put, PutDone, Reply, Request,
+    RequestId, Source,
 };
 
 pub(super) const C1: ConnectionId = ConnectionId(1);
@@ -166,12 +167,14 @@ pub(super) fn definitions() -> QueueManager {
     }
 }
 
+pub(super) fn named(queue: &str) -> Object {
+    Object::Named(ObjectName::local(queue_name(queue)))
+}
+
 /// A put of a persistent message.
 pub(super) fn put(queue: &str, body: &str) -> Put {
     Put {
-        handle: None,
-        queue: queue_name(queue),
-        object_queue_manager: None,
+        object: named(queue),
         descriptor: MessageDescriptor::default(),
         priority: None,
         persistence: Some(Persistence::Persistent),
@@ -193,11 +196,9 @@ pub(super) fn put_np(queue: &str, body: &str) -> Put {
 
 pub(super) fn get(queue: &str) -> Get {
     Get {
-        queue: queue_name(queue),
+        source: Source::Queue(queue_name(queue)),
         matching: MatchIds::default(),
         wait_until: None,
-        handle: None,
-        under_cursor: false,
         accept_truncated: false,
         syncpoint_if_persistent: false,
         length_max: None,
@@ -453,17 +454,16 @@ impl World {
     /// Browses from the start to the end.
     pub(super) fn browse(&mut self, queue: &str) -> Vec<Browsed> {
         let mut all = Vec::new();
-        let mut next = BrowseStep::First;
+        let mut next = BrowseStep::First(queue_name(queue));
         loop {
             let browse = Browse {
-                queue: queue_name(queue),
                 matching: MatchIds::default(),
                 step: next,
                 lock: false,
             };
             match self.answer(C2, Request::Browse(browse)) {
                 (_, Ok(Reply::Browsed(browsed))) => {
-                    next = BrowseStep::After(browsed.cursor);
+                    next = BrowseStep::After(queue_name(queue), browsed.cursor);
                     all.push(browsed);
                 }
                 (_, Err(failure)) => {

@@ -13,7 +13,7 @@ use super::harness::{
     C1, C2, World, correlation, definitions, get, local, message_id, put, put_np, qmgr_name,
     queue_name, unit,
 };
-use crate::{Context, Event, Input, Limits, Put, Request};
+use crate::{Context, Event, Input, Limits, Object, ObjectName, Put, Request};
 
 #[test]
 fn a_put_answers_with_its_names_and_waits_for_its_write_set() {
@@ -65,7 +65,10 @@ fn names_that_lead_nowhere_are_refused_with_the_reason_of_resolution() {
         ReasonCode::UNKNOWN_OBJECT_NAME
     );
     let elsewhere = Put {
-        object_queue_manager: Some(qmgr_name("QM9")),
+        object: Object::Named(ObjectName {
+            queue: queue_name("A"),
+            queue_manager: Some(qmgr_name("QM9")),
+        }),
         ..put("A", "x")
     };
     assert_eq!(w.put_refused(elsewhere), ReasonCode::UNKNOWN_REMOTE_Q_MGR);

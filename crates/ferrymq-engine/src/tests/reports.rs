@@ -7,7 +7,7 @@ use ferrymq_types::{
     Persistence, Priority, ReasonCode, ReportOptions,
 };
 
-use super::harness::{C1, C2, World, get, put, put_np, unit};
+use super::harness::{C1, C2, World, get, named, put, put_np, unit};
 use crate::{Event, Get, Put, Request, Settlement};
 
 const COA: u32 = 0x100;
@@ -239,10 +239,10 @@ fn a_report_that_cannot_be_put_is_dead_lettered_or_accounted_for() {
 fn nothing_arrives_on_a_transmission_queue_nor_on_the_dead_letter_queue() {
     let mut w = World::new();
     let mut remote = asking(COA | COD, "x");
-    remote.queue = super::harness::queue_name("R");
+    remote.object = named("R");
     w.put(remote);
     let mut dead = asking(COA | COD, "x");
-    dead.queue = super::harness::queue_name("DLQ");
+    dead.object = named("DLQ");
     w.put(dead);
     w.get(get("DLQ"));
     assert!(w.is_empty("B"));
@@ -338,7 +338,7 @@ fn u20_reports_count_in_the_size_of_a_unit_of_work_also_when_they_join_one() {
 fn report_expiration_of_a_message_on_its_way_has_the_applications_data() {
     let mut w = World::new();
     let mut p = asking(EXPIRATION * WITH_FULL_DATA, "x");
-    p.queue = super::harness::queue_name("R");
+    p.object = named("R");
     p.descriptor.expires_at = w.until(Duration::from_secs(1));
     w.put(p);
     w.pass(Duration::from_secs(100));

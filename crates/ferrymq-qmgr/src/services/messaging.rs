@@ -6,14 +6,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use ferrymq_engine::{
-    Browse, BrowseStep, Browsed, Context, Failure, Get, Got, HandleId, MatchIds, Put, PutDone,
-    Reply, Request as Ask,
+    Browse, BrowseStep, Browsed, Context, Failure, Get, Got, HandleId, MatchIds, Object,
+    ObjectName, Put, PutDone, Reply, Request as Ask, Source,
 };
 use ferrymq_proto::{convert, v1};
 use ferrymq_transport::PeerInfo;
 use ferrymq_types::{
-    CorrelationId, MessageId, QueueManagerName, QueueName, ReasonCode, Timestamp, UnitOfWorkId,
-    UnitOfWorkOutcome,
+    CorrelationId, MessageId, QueueName, ReasonCode, Timestamp, UnitOfWorkId, UnitOfWorkOutcome,
 };
 use futures::Stream;
 use tonic::{Request, Response, Status, Streaming};
@@ -66,35 +65,34 @@ impl Caller {
         self.connection.queue_manager().clock().now()
     }
 
-    /// The engine's request for a put.
+    /// The engine's request for a put; through a handle the names do not count.
     pub(crate) fn put(
         &self,
         request: v1::PutRequest,
+        handle: Option<HandleId>,
         syncpoint: Option<UnitOfWorkId>,
     ) -> Result<Ask, Failure> {
-        let queue = queue_name(&request.queue)?;
+        let object = match handle {
+            Some(handle) => Object::Handle(handle),
+            None => Object::Named(object_name(&request.queue, &request.object_queue_manager)?),
+        };
+        let named = match &object {
+            Object::Handle(_) => None,
+            Object::Named(name) => Some(&name.queue),
+        };
         let message = request
             .message
-            .ok_or_else(|| failed(ReasonCode::MD_ERROR, &queue))?;
+            .ok_or_else(|| failed(ReasonCode::MD_ERROR, named))?;
         let parsed = convert::put_descriptor(message.descriptor.unwrap_or_default(), self.now())
-            .map_err(|reason| failed(reason, &queue))?;
+            .map_err(|reason| failed(reason, named))?;
         let mut descriptor = parsed.descriptor;
         descriptor.user_identifier.clone_from(&self.client.user);
         descriptor
             .put_application_name
             .clone_from(&self.client.application);
-        let object_queue_manager = match request.object_queue_manager.as_str() {
-            "" => None,
-            name => Some(
-                QueueManagerName::new(name)
-                    .map_err(|_| failed(ReasonCode::UNKNOWN_REMOTE_Q_MGR, &queue))?,
-            ),
-        };
         let token = unit_of_work_id(&request.unit_of_work_id)?;
         Ok(Ask::Put(Box::new(Put {
-            handle: None,
-            queue,
-            object_queue_manager,
+            object,
             descriptor,
             priority: parsed.priority,
             persistence: parsed.persistence,
@@ -106,48 +104,33 @@ impl Caller {
         })))
     }
 
-    /// The engine's request for a put through a handle.
-    pub(crate) fn put_through(
-        &self,
-        handle: HandleId,
-        mut request: v1::PutRequest,
-        syncpoint: Option<UnitOfWorkId>,
-    ) -> Result<Ask, Failure> {
-        unnamed().as_str().clone_into(&mut request.queue);
-        match self.put(request, syncpoint)? {
-            Ask::Put(put) => Ok(Ask::Put(Box::new(Put {
-                handle: Some(handle),
-                ..*put
-            }))),
-            _ => Err(unexpected()),
-        }
-    }
-
-    /// The engine's request for a get. `deadline` is the call's, if it has one.
+    /// The engine's get from a source. `deadline` is the call's, if it has one.
     pub(crate) fn get(
         &self,
         request: &v1::GetRequest,
+        source: Source,
         syncpoint: Option<UnitOfWorkId>,
         deadline: Option<Duration>,
-    ) -> Result<Ask, Failure> {
-        let queue = queue_name(&request.queue)?;
+    ) -> Result<Get, Failure> {
+        let named = match &source {
+            Source::Queue(name) => Some(name),
+            Source::Handle(_) | Source::UnderCursor(_) => None,
+        };
         let matching = matching(&request.message_id, &request.correlation_id)
-            .map_err(|reason| failed(reason, &queue))?;
+            .map_err(|reason| failed(reason, named))?;
         let wait = Duration::from_millis(u64::from(request.wait_ms))
             .min(deadline.unwrap_or(WAIT_MAX))
             .min(WAIT_MAX);
-        Ok(Ask::Get(Get {
-            handle: None,
-            under_cursor: false,
+        Ok(Get {
+            source,
             accept_truncated: false,
             syncpoint_if_persistent: false,
-            queue,
             matching,
             wait_until: (!wait.is_zero()).then(|| self.now().saturating_add(wait)),
             length_max: (request.length_max != 0).then_some(request.length_max),
             syncpoint,
             many: None,
-        }))
+        })
     }
 
     /// The response to a get.
@@ -207,11 +190,19 @@ pub(crate) fn unexpected() -> Failure {
     }
 }
 
-fn failed(reason: ReasonCode, queue: &QueueName) -> Failure {
+fn failed(reason: ReasonCode, queue: Option<&QueueName>) -> Failure {
     Failure {
         reason,
-        object: Some(queue.to_string()),
+        object: queue.map(QueueName::to_string),
     }
+}
+
+/// The names of a queue as they came.
+pub(crate) fn object_name(queue: &str, queue_manager: &str) -> Result<ObjectName, Failure> {
+    ObjectName::parse(queue, queue_manager).map_err(|reason| {
+        let queue = QueueName::new(queue).ok();
+        failed(reason, queue.as_ref())
+    })
 }
 
 pub(crate) fn queue_name(text: &str) -> Result<QueueName, Failure> {
@@ -220,11 +211,6 @@ pub(crate) fn queue_name(text: &str) -> Result<QueueName, Failure> {
         reason: ReasonCode::UNKNOWN_OBJECT_NAME,
         object: None,
     })
-}
-
-/// The name of a queue that is known by a handle: it is not looked at.
-pub(crate) fn unnamed() -> QueueName {
-    QueueName::new("HANDLE").expect("six letters are a name")
 }
 
 /// A unit-of-work id of the wire: empty is none.
@@ -287,7 +273,7 @@ impl v1::messaging_server::Messaging for MessagingService {
             client,
         };
         let fail = |failure| *status(failure, handle.name());
-        let ask = caller.put(request.into_inner(), None).map_err(fail)?;
+        let ask = caller.put(request.into_inner(), None, None).map_err(fail)?;
         let reply = caller.connection.ask(ask).await.map_err(fail)?;
         Ok(Response::new(put_response(reply).map_err(fail)?))
     }
@@ -303,10 +289,11 @@ impl v1::messaging_server::Messaging for MessagingService {
         };
         let fail = |failure| *status(failure, handle.name());
         let deadline = deadline(request.metadata());
-        let ask = caller
-            .get(request.get_ref(), None, deadline)
+        let source = Source::Queue(queue_name(&request.get_ref().queue).map_err(fail)?);
+        let get = caller
+            .get(request.get_ref(), source, None, deadline)
             .map_err(fail)?;
-        let reply = caller.connection.ask(ask).await;
+        let reply = caller.connection.ask(Ask::Get(get)).await;
         Ok(Response::new(caller.got(reply).map_err(fail)?))
     }
 
@@ -319,13 +306,13 @@ impl v1::messaging_server::Messaging for MessagingService {
         let fail = |failure| *status(failure, handle.name());
         let queue = queue_name(&request.queue).map_err(fail)?;
         let matching = matching(&request.message_id, &request.correlation_id)
-            .map_err(|reason| fail(failed(reason, &queue)))?;
+            .map_err(|reason| fail(failed(reason, Some(&queue))))?;
         let state = BrowseState {
             connection: handle.connect(),
+            queue: queue.clone(),
             step: Browse {
-                queue,
                 matching,
-                step: BrowseStep::First,
+                step: BrowseStep::First(queue),
                 lock: false,
             },
             left: if request.limit == 0 {
@@ -396,6 +383,7 @@ impl v1::messaging_server::Messaging for MessagingService {
 
 struct BrowseState {
     connection: Connection,
+    queue: QueueName,
     step: Browse,
     left: u32,
 }
@@ -425,7 +413,7 @@ impl BrowseState {
                     }),
                     position: cursor.sequence.get(),
                 };
-                self.step.step = BrowseStep::After(cursor);
+                self.step.step = BrowseStep::After(self.queue.clone(), cursor);
                 Ok(Some((response, self)))
             }
             Ok(_) => Err(*status(unexpected(), handle.name())),

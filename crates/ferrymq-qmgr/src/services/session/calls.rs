@@ -1,13 +1,15 @@
 //! Calls as requests to the engine.
 
-use ferrymq_engine::{Browse, BrowseStep, Failure, Get, HandleId, InputUse, OpenOptions, Request};
+use ferrymq_engine::{
+    Browse, BrowseStep, Failure, HandleId, InputUse, OpenOptions, Request, Source,
+};
 use ferrymq_proto::v1::{self, session_call};
-use ferrymq_types::{QueueManagerName, ReasonCode, UnitOfWorkId};
+use ferrymq_types::{ReasonCode, UnitOfWorkId};
 
 use super::{FOR_EVER, Session, failure};
 use crate::answers::Kind;
 use crate::ids;
-use crate::services::messaging::{matching, queue_name, unit_of_work_id, unnamed};
+use crate::services::messaging::{matching, object_name, queue_name, unit_of_work_id};
 
 /// A call that is ready for the engine.
 #[derive(Debug)]
@@ -31,14 +33,7 @@ fn needed_handle(number: u64) -> Result<HandleId, Failure> {
 }
 
 fn open(call: &v1::OpenCall) -> Result<Request, Failure> {
-    let queue = queue_name(&call.queue)?;
-    let object_queue_manager = match call.object_queue_manager.as_str() {
-        "" => None,
-        name => Some(QueueManagerName::new(name).map_err(|_| Failure {
-            reason: ReasonCode::UNKNOWN_REMOTE_Q_MGR,
-            object: Some(queue.to_string()),
-        })?),
-    };
+    let name = object_name(&call.queue, &call.object_queue_manager)?;
     let input = match v1::InputUse::try_from(call.input) {
         Ok(v1::InputUse::Unspecified) => None,
         Ok(v1::InputUse::AsQueueDefined) => Some(InputUse::AsQueueDefined),
@@ -47,8 +42,7 @@ fn open(call: &v1::OpenCall) -> Result<Request, Failure> {
         Err(_) => return Err(failure(ReasonCode::OPTIONS_ERROR)),
     };
     Ok(Request::Open {
-        queue,
-        object_queue_manager,
+        name,
         options: OpenOptions {
             input,
             browse: call.browse,
@@ -69,7 +63,6 @@ fn browse(call: &v1::BrowseCall) -> Result<Request, Failure> {
         }
     };
     Ok(Request::Browse(Browse {
-        queue: unnamed(),
         matching: matching(&call.message_id, &call.correlation_id).map_err(failure)?,
         step,
         lock: call.lock,
@@ -78,28 +71,22 @@ fn browse(call: &v1::BrowseCall) -> Result<Request, Failure> {
 
 impl Session {
     fn get(&self, call: v1::GetCall) -> Result<(Kind, Request), Failure> {
-        let mut get = call.get.ok_or_else(|| failure(ReasonCode::OPTIONS_ERROR))?;
+        let options_error = || failure(ReasonCode::OPTIONS_ERROR);
+        let get = call.get.ok_or_else(options_error)?;
         let syncpoint = unit_of_work_id(&call.syncpoint)?;
-        let handle = handle(call.handle);
-        if handle.is_some() {
-            unnamed().as_str().clone_into(&mut get.queue);
+        let source = match (handle(call.handle), call.under_cursor) {
+            (None, false) => Source::Queue(queue_name(&get.queue)?),
+            (None, true) => return Err(options_error()),
+            (Some(handle), false) => Source::Handle(handle),
+            (Some(handle), true) => Source::UnderCursor(handle),
+        };
+        let mut request = self.caller.get(&get, source, syncpoint, None)?;
+        request.accept_truncated = call.accept_truncated;
+        request.syncpoint_if_persistent = call.syncpoint_if_persistent;
+        if call.wait_unlimited {
+            request.wait_until = Some(FOR_EVER);
         }
-        let Request::Get(request) = self.caller.get(&get, syncpoint, None)? else {
-            return Err(failure(ReasonCode::UNEXPECTED_ERROR));
-        };
         let cut_to = request.length_max.filter(|_| call.accept_truncated);
-        let request = Get {
-            handle,
-            under_cursor: call.under_cursor,
-            accept_truncated: call.accept_truncated,
-            syncpoint_if_persistent: call.syncpoint_if_persistent,
-            wait_until: if call.wait_unlimited {
-                Some(FOR_EVER)
-            } else {
-                request.wait_until
-            },
-            ..request
-        };
         Ok((Kind::Get(cut_to), Request::Get(request)))
     }
 
@@ -122,11 +109,7 @@ impl Session {
                     Kind::Put
                 };
                 let syncpoint = unit_of_work_id(&call.syncpoint)?;
-                let request = match handle(call.handle) {
-                    Some(handle) => self.caller.put_through(handle, put, syncpoint)?,
-                    None => self.caller.put(put, syncpoint)?,
-                };
-                (kind, request)
+                (kind, self.caller.put(put, handle(call.handle), syncpoint)?)
             }
             session_call::Call::Get(call) => self.get(call)?,
             session_call::Call::Open(call) => (Kind::Open, open(&call)?),

@@ -1,6 +1,6 @@
 //! Consumers: messages are pushed as they come, as long as the client has given credit.
 
-use ferrymq_engine::{Failure, Get, Many, Request, RequestId, Settlement};
+use ferrymq_engine::{Failure, Get, Many, Request, RequestId, Settlement, Source};
 use ferrymq_proto::v1;
 use ferrymq_types::{ReasonCode, Sequence, UnitOfWorkId};
 
@@ -8,7 +8,7 @@ use super::{Calls, FOR_EVER, Session, failure};
 use crate::answers::{CallTag, Kind};
 use crate::handle::{AnswerTo, Asking};
 use crate::ids;
-use crate::services::messaging::unit_of_work_id;
+use crate::services::messaging::{queue_name, unit_of_work_id};
 
 /// Consumers of one session. Beyond: 9004.
 const CONSUMERS_MAX: usize = 256;
@@ -61,9 +61,8 @@ impl Session {
         if call.credit == 0 {
             return Err(options_error());
         }
-        let Request::Get(get) = self.caller.get(get, unit, None)? else {
-            return Err(options_error());
-        };
+        let source = Source::Queue(queue_name(&get.queue)?);
+        let get = self.caller.get(get, source, unit, None)?;
         let objects = self.caller.connection.queue_manager().objects();
         let credit_max = CREDIT_MAX.min(objects.attributes.max_uncommitted_messages);
         let consumer = Consumer {
