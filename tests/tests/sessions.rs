@@ -105,6 +105,28 @@ async fn pushed_messages_come_in_order_within_credit_and_are_settled_one_by_one_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn l3_a_consumer_with_a_full_window_goes_on_when_it_settles() {
+    let (nodes, client) = node().await;
+    nodes.define(1, "ALTER QMGR MAXUMSGS(20)").await;
+    let session = client.session().await.expect("a session");
+    put_numbers(&session, 200).await;
+    let mut consumer = session
+        .consume(get_from("A"), ConsumeMode::Settle, 1000)
+        .await
+        .expect("consuming");
+    // What is settled makes room for as many before the next are locked, else the unit of work would hold too many: 2024.
+    for _ in 0..10 {
+        let mut window = Vec::new();
+        for _ in 0..20 {
+            window.push(text(&mut consumer).await.0);
+        }
+        let commit = consumer.send_commit(window, None).await.expect("sent");
+        commit.wait().await.expect("committed");
+    }
+    wait_for_depth(&nodes, "A", "0").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pushed_message_joins_the_unit_of_work_of_what_is_made_of_it() {
     let (nodes, client) = node().await;
     let session = client.session().await.expect("a session");

@@ -148,12 +148,9 @@ impl Session {
         Ok(())
     }
 
-    pub(super) fn add_credit(&self, consumer: u64, credit: u32) {
+    /// Lets a consumer have more messages.
+    pub(super) fn add_credit(&self, call_id: u64, credit: u32) {
         let mut calls = self.calls();
-        self.add_credit_to(&mut calls, consumer, credit);
-    }
-
-    fn add_credit_to(&self, calls: &mut Calls, call_id: u64, credit: u32) {
         if let Some(consumer) = calls.consumers.get_mut(&call_id) {
             consumer.credit = consumer
                 .credit
@@ -235,16 +232,13 @@ impl Session {
                 Settlement::Join(id.ok_or_else(|| failure(ReasonCode::UOW_NOT_AVAILABLE))?)
             }
         };
-        let mut calls = self.calls();
-        let consumer = calls.consumers.get_mut(&call.consumer);
+        let calls = self.calls();
+        let consumer = calls.consumers.get(&call.consumer);
         let consumer = consumer.ok_or_else(|| failure(ReasonCode::HOBJ_ERROR))?;
         let of = consumer
             .unit
             .ok_or_else(|| failure(ReasonCode::OPTIONS_ERROR))?;
         let messages = call.deliveries.iter().copied().map(Sequence::new).collect();
-        if call.credit > 0 {
-            self.add_credit_to(&mut calls, call.consumer, call.credit);
-        }
         Ok(Request::Settle {
             of,
             messages,

@@ -136,6 +136,7 @@ impl Session {
         uploads: &mut Uploads,
     ) -> Result<(), Failure> {
         let mut asked = Vec::with_capacity(calls.len());
+        let mut credits = Vec::new();
         let mut refused = Vec::new();
         for call in calls {
             let call_id = call.call_id;
@@ -149,21 +150,25 @@ impl Session {
                 }
                 session_call::Call::Chunk(chunk) => uploads.chunk(call_id, chunk.data),
                 session_call::Call::Credit(credit) => {
-                    self.add_credit(credit.consumer, credit.credit);
+                    credits.push((credit.consumer, credit.credit));
                     continue;
                 }
                 session_call::Call::Cancel(cancel) => {
                     // What was asked before may be what is cancelled.
-                    self.ask(std::mem::take(&mut asked)).await?;
+                    self.ask(&mut asked, &mut credits).await?;
                     self.cancel(cancel.call_id);
                     continue;
                 }
                 session_call::Call::Consume(consume) => {
-                    self.ask(std::mem::take(&mut asked)).await?;
+                    self.ask(&mut asked, &mut credits).await?;
                     if let Err(why) = self.consume(call_id, &consume).await {
                         refused.push((call_id, why));
                     }
                     continue;
+                }
+                session_call::Call::Settle(settle) => {
+                    credits.push((settle.consumer, settle.credit));
+                    Ok(Some(session_call::Call::Settle(settle)))
                 }
                 other => Ok(Some(other)),
             };
@@ -177,14 +182,19 @@ impl Session {
                 Err(why) => refused.push((call_id, why)),
             }
         }
-        self.ask(asked).await?;
+        self.ask(&mut asked, &mut credits).await?;
         self.refuse(refused).await;
         Ok(())
     }
 
-    /// Asks the engine, once there is room for so many answers.
-    async fn ask(&self, asked: Vec<Asked>) -> Result<(), Failure> {
-        let mut left = asked.into_iter().peekable();
+    /// Asks the engine, once there is room for so many answers. Then consumers have their credit: what was settled before is no
+    /// longer locked when the next messages are.
+    async fn ask(
+        &self,
+        asked: &mut Vec<Asked>,
+        credits: &mut Vec<(u64, u32)>,
+    ) -> Result<(), Failure> {
+        let mut left = std::mem::take(asked).into_iter().peekable();
         while left.peek().is_some() {
             let mut requests = Vec::with_capacity(left.len());
             let mut weights: u32 = 0;
@@ -206,6 +216,9 @@ impl Session {
             let first = connection.request_ids(u64::from(count));
             let asking = self.under_way(first, requests);
             connection.send(asking, Some(permit))?;
+        }
+        for (consumer, credit) in credits.drain(..) {
+            self.add_credit(consumer, credit);
         }
         Ok(())
     }
