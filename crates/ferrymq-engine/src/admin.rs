@@ -81,7 +81,8 @@ impl Engine {
                 return cleared;
             }
             cleared = cleared.saturating_add(some.len() as u64);
-            self.take_away(step, &some, &AccountReason::Cleared, who);
+            let reason = AccountReason::Cleared;
+            self.take_away(step, &some, &reason, who, Vec::new(), Vec::new());
         }
     }
 

@@ -11,8 +11,7 @@ use ferrymq_types::{
 use crate::account::Note;
 use crate::engine::Step;
 use crate::limits::{CHANGES_PER_WRITE_SET, EXPIRY_SCAN_INTERVAL};
-use crate::messages::Removed;
-use crate::messages::{ROW_BYTES, row_of};
+use crate::messages::{ROW_BYTES, Removed, row_of};
 use crate::pending::Pending;
 use crate::put::new_entry;
 use crate::queue::State;
@@ -39,7 +38,8 @@ impl Engine {
         }
         if !silent.is_empty() {
             let who = format!("queue manager {}", self.qmgr.attributes.name);
-            self.take_away(step, &silent, &AccountReason::Expired, &who);
+            let reason = AccountReason::Expired;
+            self.take_away(step, &silent, &reason, &who, Vec::new(), Vec::new());
         }
     }
 
@@ -87,37 +87,15 @@ impl Engine {
         }
         let expired = [(queue, sequence)];
         let reason = AccountReason::Expired;
-        let position = self.take_away_noting(step, &expired, &reason, &who, changes, notes);
+        let position = self.take_away(step, &expired, &reason, &who, changes, notes);
         if let Some((queue, sequence, entry, message)) = arrival {
             self.insert_shown(queue, sequence, entry, Arc::new(*message), position);
         }
     }
 
-    /// Takes messages away that nobody got: expired, cleared. One write set and an account entry for each.
+    /// Takes messages away that nobody got: expired, cleared. One write set, with an account entry for each, and with the changes
+    /// and account entries that belong to it.
     pub(crate) fn take_away(
-        &mut self,
-        step: &mut Step<'_>,
-        messages: &[(ObjectId, Sequence)],
-        reason: &AccountReason,
-        who: &str,
-    ) {
-        self.take_away_with(step, messages, reason, who, Vec::new());
-    }
-
-    /// As [`Engine::take_away`], with changes that belong to it.
-    pub(crate) fn take_away_with(
-        &mut self,
-        step: &mut Step<'_>,
-        messages: &[(ObjectId, Sequence)],
-        reason: &AccountReason,
-        who: &str,
-        changes: Vec<Change>,
-    ) -> Position {
-        self.take_away_noting(step, messages, reason, who, changes, Vec::new())
-    }
-
-    /// As [`Engine::take_away_with`], with account entries that belong to it.
-    fn take_away_noting(
         &mut self,
         step: &mut Step<'_>,
         messages: &[(ObjectId, Sequence)],

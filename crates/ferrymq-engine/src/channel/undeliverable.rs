@@ -358,7 +358,8 @@ impl Engine {
             changes.push(ferrymq_types::Change::SetSender(row));
         }
         let row_changed = !changes.is_empty();
-        let position = self.take_away_with(step, &[(queue, sequence)], &reason, &who, changes);
+        let moved = [(queue, sequence)];
+        let position = self.take_away(step, &moved, &reason, &who, changes, Vec::new());
         if row_changed && let Some(sender) = self.senders.get_mut(channel) {
             sender.position = sender.position.max(position);
         }
