@@ -254,6 +254,10 @@ impl MessageDescriptor {
     pub const FORMAT_DEAD_LETTER_HEADER: &'static str = "MQDEAD";
     /// `MQFMT_XMIT_Q_HEADER`.
     pub const FORMAT_TRANSMISSION_HEADER: &'static str = "MQXMIT";
+    /// `MQFMT_TRIGGER`.
+    pub const FORMAT_TRIGGER: &'static str = "MQTRIG";
+    /// `MQFMT_EVENT`.
+    pub const FORMAT_EVENT: &'static str = "MQEVENT";
     /// `MQENC_NATIVE` of the platforms that IBM calls reversed: little-endian integers and IEEE floats.
     pub const ENCODING_LITTLE_ENDIAN: u32 = 546;
     /// UTF-8.

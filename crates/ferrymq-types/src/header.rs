@@ -27,12 +27,12 @@ pub enum HeaderError {
 }
 
 /// Reads fields one after another, from bytes that may be anything.
-struct Fields<'a> {
-    rest: &'a [u8],
+pub(crate) struct Fields<'a> {
+    pub(crate) rest: &'a [u8],
 }
 
 impl<'a> Fields<'a> {
-    fn bytes(&mut self, length: usize) -> Result<&'a [u8], HeaderError> {
+    pub(crate) fn bytes(&mut self, length: usize) -> Result<&'a [u8], HeaderError> {
         let (head, rest) = self
             .rest
             .split_at_checked(length)
@@ -44,12 +44,16 @@ impl<'a> Fields<'a> {
         Ok(head)
     }
 
-    fn u32(&mut self) -> Result<u32, HeaderError> {
+    pub(crate) fn u32(&mut self) -> Result<u32, HeaderError> {
         let bytes = self.bytes(4)?;
         Ok(bytes.iter().rev().fold(0, |n, b| n << 8 | u32::from(*b)))
     }
 
-    fn text(&mut self, length: usize, field: &'static str) -> Result<String, HeaderError> {
+    pub(crate) fn text(
+        &mut self,
+        length: usize,
+        field: &'static str,
+    ) -> Result<String, HeaderError> {
         let bytes = self.bytes(length)?;
         let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
         let text = bytes.get(..end).and_then(|b| core::str::from_utf8(b).ok());
@@ -60,7 +64,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-fn put_text(out: &mut BytesMut, text: &str, length: usize) {
+pub(crate) fn put_text(out: &mut BytesMut, text: &str, length: usize) {
     // Cut at a character's start, so that what is read back is text again.
     let mut end = text.len().min(length);
     while !text.is_char_boundary(end) {

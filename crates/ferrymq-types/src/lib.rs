@@ -16,9 +16,11 @@ mod ids;
 mod limits;
 mod message;
 mod names;
+mod pcf;
 mod reason;
 mod reason_pages;
 mod time;
+mod trigger_message;
 mod write_set;
 
 pub use account::{AccountEntry, AccountReason};
@@ -34,8 +36,13 @@ pub use ids::{
 pub use limits::*;
 pub use message::Message;
 pub use names::{ChannelName, NameError, ObjectName, QueueManagerName, QueueName};
+pub use pcf::{
+    PCF_COMMAND_CHANNEL_EVENT, PCF_COMMAND_PERFORMANCE_EVENT, PCF_COMMAND_QUEUE_MANAGER_EVENT,
+    PCF_PARAMETERS_MAX, PCF_TYPE_EVENT, PcfError, PcfMessage, PcfParameter, PcfValue,
+};
 pub use reason::{CompletionCode, ReasonCode};
 pub use time::Timestamp;
+pub use trigger_message::TriggerMessage;
 pub use write_set::{
     BatchInDoubt, Change, MessageRow, QueueRow, ReceiverRow, SenderRow, UnitOfWorkOutcome,
     UnitOfWorkRow, WriteSet,
