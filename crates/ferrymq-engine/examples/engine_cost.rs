@@ -195,10 +195,9 @@ struct Bench {
 impl Bench {
     fn ask(&mut self, request: Request) -> Reply {
         self.next = self.next.wrapping_add(1);
-        let input = Input::Request {
-            id: RequestId(self.next),
+        let input = Input::Requests {
             connection: ConnectionId(1),
-            request,
+            requests: vec![(RequestId(self.next), request)],
         };
         let mut input = Some(input);
         loop {

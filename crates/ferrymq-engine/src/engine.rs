@@ -166,11 +166,6 @@ impl Engine {
         self.clamp(now);
         let mut step = Step { now, effects };
         match input {
-            Input::Request {
-                id,
-                connection,
-                request,
-            } => self.request(&mut step, id, connection, request),
             Input::Requests {
                 connection,
                 requests,

@@ -56,17 +56,8 @@ pub struct FetchId(pub u64);
 /// What happened.
 #[derive(Debug)]
 pub enum Input {
-    /// Somebody asks for something.
-    Request {
-        /// The number of the request.
-        id: RequestId,
-        /// Who asks.
-        connection: ConnectionId,
-        /// What.
-        request: Request,
-    },
-    /// A connection asks for several things, in order. Who waits for what they bring is served once, after the last: so a
-    /// getter of many has them together.
+    /// A connection asks for one thing, or for several in order. Who waits for what they bring is served once, after the
+    /// last: so a getter of many has them together.
     Requests {
         /// Who asks.
         connection: ConnectionId,

@@ -242,10 +242,9 @@ impl World {
         self.hand_in(
             node,
             run,
-            Input::Request {
-                id,
+            Input::Requests {
                 connection,
-                request,
+                requests: vec![(id, request)],
             },
         );
         Some(id)
@@ -286,10 +285,12 @@ impl World {
             _ => None,
         };
         running.committing_batch = match &input {
-            Input::Request {
-                request: Request::CommitReceived { first_number, .. },
-                ..
-            } => Some(*first_number),
+            Input::Requests { requests, .. } => {
+                requests.iter().find_map(|(_, request)| match request {
+                    Request::CommitReceived { first_number, .. } => Some(*first_number),
+                    _ => None,
+                })
+            }
             _ => None,
         };
         let mut effects = Vec::new();

@@ -110,10 +110,9 @@ impl World {
         let Some(running) = &mut self.nodes[node].running else {
             return violated("inv_l1_drains", format!("{} is down", QMGRS[node]));
         };
-        let input = Input::Request {
-            id: REQUEST,
+        let input = Input::Requests {
             connection: ConnectionId(u64::MAX),
-            request,
+            requests: vec![(REQUEST, request)],
         };
         let mut effects = Vec::new();
         running.engine.step(now, input, &mut effects);

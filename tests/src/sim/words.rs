@@ -23,11 +23,16 @@ fn message(m: &Message) -> String {
 
 pub(crate) fn input(input: &Input) -> String {
     match input {
-        Input::Request {
-            id,
+        Input::Requests {
             connection,
-            request,
-        } => format!("{} of {}: {}", id.0, connection.0, self::request(request)),
+            requests,
+        } => {
+            let requests = requests
+                .iter()
+                .map(|(id, request)| format!("{}: {}", id.0, self::request(request)));
+            let requests = requests.collect::<Vec<_>>().join(", ");
+            format!("of {}: {requests}", connection.0)
+        }
         Input::Fetched { fetch, result } => match result {
             Fetched::Message(row, body) => format!(
                 "fetched {fetch:?} {} with {} bytes",

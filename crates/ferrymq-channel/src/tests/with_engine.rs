@@ -131,10 +131,9 @@ impl Host {
             self.asked.insert(id, ask);
         }
         let connection = self.connection;
-        let input = Input::Request {
-            id,
+        let input = Input::Requests {
             connection,
-            request,
+            requests: vec![(id, request)],
         };
         self.step(now, input);
     }

@@ -350,10 +350,9 @@ impl World {
     pub(super) fn ask(&mut self, connection: ConnectionId, request: Request) -> RequestId {
         let id = RequestId(self.next_request);
         self.next_request += 1;
-        self.input(Input::Request {
-            id,
+        self.input(Input::Requests {
             connection,
-            request,
+            requests: vec![(id, request)],
         });
         id
     }
