@@ -14,8 +14,7 @@ use ferrymq_engine::{
     Object, ObjectName, Put, Reply, Request, RequestId, Settlement, Source,
 };
 use ferrymq_objects::{
-    DeliverySequence, Enabled, LocalQueue, NonPersistentClass, Queue, QueueBase, QueueManager,
-    QueueManagerAttributes, TriggerType, Usage,
+    Enabled, LocalQueue, Queue, QueueBase, QueueManager, QueueManagerAttributes,
 };
 use ferrymq_types::{
     BodyId, CorrelationId, Epoch, MessageDescriptor, MessageId, MessageRow, ObjectId, Persistence,
@@ -80,36 +79,18 @@ fn definitions() -> QueueManager {
             default_persistence: Persistence::Persistent,
             altered: Timestamp::ZERO,
         },
-        get: Enabled::Yes,
         max_depth: 999_999_999,
-        max_message_length: 4_194_304,
-        delivery_sequence: DeliverySequence::Priority,
-        usage: Usage::Normal,
-        trigger: false,
-        trigger_type: TriggerType::First,
-        trigger_data: String::new(),
-        initiation_queue: None,
-        backout_threshold: 0,
-        backout_requeue_name: None,
-        non_persistent_class: NonPersistentClass::Normal,
-        share: true,
-        created: Timestamp::ZERO,
+        ..LocalQueue::with_defaults(name.clone())
     });
     QueueManager {
-        attributes: QueueManagerAttributes {
-            name: QueueManagerName::new("QM1").expect("a name"),
-            id: QueueManagerId::new([1; 16]),
-            description: String::new(),
-            dead_letter_queue_name: None,
-            default_transmission_queue: None,
-            max_message_length: 4_194_304,
-            max_uncommitted_messages: 10_000,
-            max_handles: 256,
-            created: Timestamp::ZERO,
-            altered: Timestamp::ZERO,
-        },
+        attributes: QueueManagerAttributes::with_defaults(
+            QueueManagerName::new("QM1").expect("a name"),
+            QueueManagerId::new([1; 16]),
+            Timestamp::ZERO,
+        ),
         queues: BTreeMap::from([(name, queue)]),
         channels: BTreeMap::new(),
+        processes: BTreeMap::new(),
         node: 1,
     }
 }

@@ -9,7 +9,8 @@ use prost::Message as _;
 
 use ferrymq_objects::{
     Action, Applied, AttributeValue, Attributes, Channel, Command, CommandError, Definitions,
-    DeleteKind, ObjectKind, Queue, QueueManager, QueueManagerAttributes, Remembered, RequestId,
+    DeleteKind, ObjectKind, Process, Queue, QueueManager, QueueManagerAttributes, Remembered,
+    RequestId,
 };
 use ferrymq_proto::storage::FormatError;
 use ferrymq_proto::storage_v1 as pb;
@@ -236,6 +237,7 @@ pub(crate) enum DefinitionRow {
     QueueManager(Box<QueueManager>),
     Queue(QueueManagerName, Box<Queue>),
     Channel(QueueManagerName, Box<Channel>),
+    Process(QueueManagerName, Box<Process>),
 }
 
 /// The row of a queue manager without its objects.
@@ -268,6 +270,16 @@ pub(crate) fn encode_channel(queue_manager: &QueueManagerName, channel: &Channel
     ))
 }
 
+/// The row of a process.
+pub(crate) fn encode_process(queue_manager: &QueueManagerName, process: &Process) -> Vec<u8> {
+    definition(pb::definition_row::Definition::Process(
+        pb::ObjectDefinition {
+            queue_manager: queue_manager.to_string(),
+            attributes: attributes_to_proto(&process.to_attributes()),
+        },
+    ))
+}
+
 fn definition(definition: pb::definition_row::Definition) -> Vec<u8> {
     pb::DefinitionRow {
         definition: Some(definition),
@@ -293,6 +305,7 @@ pub(crate) fn decode_definition(bytes: &[u8]) -> Result<DefinitionRow, FormatErr
                     attributes,
                     queues: Default::default(),
                     channels: Default::default(),
+                    processes: Default::default(),
                     node: stored.node,
                 }))
             }
@@ -309,6 +322,15 @@ pub(crate) fn decode_definition(bytes: &[u8]) -> Result<DefinitionRow, FormatErr
                 DefinitionRow::Channel(
                     queue_manager_name(&stored.queue_manager)?,
                     Box::new(channel),
+                )
+            }
+            Definition::Process(stored) => {
+                let attributes = attributes_from_proto(stored.attributes)?;
+                let process =
+                    Process::from_attributes(&attributes).map_err(|e| value("attributes", e))?;
+                DefinitionRow::Process(
+                    queue_manager_name(&stored.queue_manager)?,
+                    Box::new(process),
                 )
             }
         },
@@ -339,6 +361,11 @@ pub(crate) fn insert_definition(
             owner(definitions, &name)?
                 .channels
                 .insert(channel.base().name.clone(), *channel);
+        }
+        DefinitionRow::Process(name, process) => {
+            owner(definitions, &name)?
+                .processes
+                .insert(process.name.clone(), *process);
         }
     }
     Ok(())

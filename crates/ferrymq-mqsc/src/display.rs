@@ -55,6 +55,16 @@ pub fn display(
             .filter(|c| display.name.matches(c.base().name.as_str()))
             .map(channel)
             .collect(),
+        DisplayNoun::Process => queue_manager
+            .processes
+            .values()
+            .filter(|p| display.name.matches(p.name.as_str()))
+            .map(|p| Found {
+                heading: "AMQ8407I: Display Process details.",
+                keys: vec![("PROCESS", text(p.name.as_str()))],
+                rest: p.displayed(),
+            })
+            .collect(),
         DisplayNoun::QueueManager => vec![Found {
             heading: "AMQ8408I: Display Queue Manager details.",
             keys: vec![("QMNAME", text(queue_manager.attributes.name.as_str()))],
@@ -100,6 +110,12 @@ fn queue(queue: &Queue, status: &RuntimeStatus) -> Found {
     let mut rest = queue.displayed();
     if let Queue::Local(_) = queue {
         let now = status_of(queue, status);
+        // The queue manager switched it off itself.
+        if now.trigger_used
+            && let Some((_, trigger)) = rest.iter_mut().find(|(k, _)| *k == "TRIGGER")
+        {
+            *trigger = AttributeValue::Flag(false);
+        }
         rest.extend(
             QUEUE_STATUS
                 .iter()

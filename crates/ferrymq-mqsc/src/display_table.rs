@@ -1,10 +1,11 @@
 //! What DISPLAY can show of what runs, and which words it knows.
 
-use ferrymq_objects::ObjectKind;
 use ferrymq_objects::{
     AttributeForm, AttributeProblem, AttributeValue, MessageSpeed, any_channel_attribute,
-    any_queue_attribute, mqsc_date, mqsc_time, queue_manager_attribute, queue_manager_attributes,
+    any_queue_attribute, mqsc_date, mqsc_time, process_attribute, process_attributes,
+    queue_manager_attribute, queue_manager_attributes,
 };
+use ferrymq_objects::{ObjectClass, ObjectKind};
 use ferrymq_types::{Timestamp, UnitOfWorkId};
 
 use crate::statement::DisplayNoun;
@@ -186,6 +187,10 @@ pub(crate) fn shown(noun: DisplayNoun, word: &str) -> Result<Shown, AttributePro
             "CHLTYPE" | "TYPE" => Ok(plain("CHLTYPE", false)),
             other => any_channel_attribute(other).map(of_spec),
         },
+        DisplayNoun::Process => match word {
+            "PROCESS" => Ok(plain("PROCESS", false)),
+            other => process_attribute(other).map(of_spec),
+        },
         DisplayNoun::QueueManager => match word {
             "QMNAME" => Ok(plain("QMNAME", false)),
             other => queue_manager_attribute(other).map(of_spec),
@@ -205,10 +210,10 @@ pub(crate) fn shown(noun: DisplayNoun, word: &str) -> Result<Shown, AttributePro
 
 /// Every word that a DISPLAY of `noun` takes, for suggestions.
 pub(crate) fn shown_words(noun: DisplayNoun) -> Vec<&'static str> {
-    let of_kinds = |queues: bool| {
+    let of_kinds = |class: ObjectClass| {
         ObjectKind::ALL
             .into_iter()
-            .filter(move |k| k.is_queue() == queues)
+            .filter(move |k| k.class() == class)
             .flat_map(|k| k.attributes().into_iter().map(|s| s.keyword))
     };
     let mut words = vec!["ALL", "WHERE"];
@@ -216,12 +221,13 @@ pub(crate) fn shown_words(noun: DisplayNoun) -> Vec<&'static str> {
         DisplayNoun::Queue { .. } => {
             words.extend(QUEUE_RUNTIME);
             words.push("TYPE");
-            words.extend(of_kinds(true));
+            words.extend(of_kinds(ObjectClass::Queue));
         }
         DisplayNoun::Channel { .. } => {
             words.push("CHLTYPE");
-            words.extend(of_kinds(false));
+            words.extend(of_kinds(ObjectClass::Channel));
         }
+        DisplayNoun::Process => words.extend(process_attributes().map(|s| s.keyword)),
         DisplayNoun::QueueManager => words.extend(queue_manager_attributes().map(|s| s.keyword)),
         DisplayNoun::QueueStatus => words.extend(QUEUE_STATUS.iter().map(|r| r.keyword)),
         DisplayNoun::ChannelStatus { .. } => {

@@ -77,12 +77,18 @@ fn statement(
     rest: Clauses,
 ) -> Result<Statement, SyntaxError> {
     match (verb, noun) {
-        ("DEFINE", "QLOCAL" | "QREMOTE" | "QALIAS" | "CHANNEL") => define(noun, second, rest),
-        ("ALTER", "QLOCAL" | "QREMOTE" | "QALIAS" | "CHANNEL") => alter(noun, second, rest),
+        ("DEFINE", "QLOCAL" | "QREMOTE" | "QALIAS" | "CHANNEL" | "PROCESS") => {
+            define(noun, second, rest)
+        }
+        ("ALTER", "QLOCAL" | "QREMOTE" | "QALIAS" | "CHANNEL" | "PROCESS") => {
+            alter(noun, second, rest)
+        }
         ("ALTER", "QMGR") => alter_queue_manager(second, rest),
-        ("DELETE", "QLOCAL" | "QREMOTE" | "QALIAS" | "CHANNEL") => delete(noun, second, rest),
+        ("DELETE", "QLOCAL" | "QREMOTE" | "QALIAS" | "CHANNEL" | "PROCESS") => {
+            delete(noun, second, rest)
+        }
         ("DISPLAY", "QUEUE" | "QLOCAL" | "QREMOTE" | "QALIAS" | "CHANNEL" | "QMGR" | "QSTATUS")
-        | ("DISPLAY", "CHSTATUS") => display(noun, second, rest),
+        | ("DISPLAY", "CHSTATUS" | "PROCESS") => display(noun, second, rest),
         ("START", "CHANNEL") => start_channel(second, rest),
         ("STOP", "CHANNEL") => stop_channel(second, rest),
         ("CLEAR", "QLOCAL") => {
@@ -143,7 +149,7 @@ fn channel_name(clause: &Clause) -> Result<ChannelName, SyntaxError> {
     ChannelName::new(&item.text).map_err(|e| bad_name(item, &e))
 }
 
-/// The name of an object of the noun.
+/// The name of an object of the noun; processes are called as queues are.
 fn object_name(noun: &str, clause: &Clause) -> Result<String, SyntaxError> {
     if noun == "CHANNEL" {
         channel_name(clause).map(|n| n.to_string())
@@ -176,6 +182,11 @@ fn queue_kind(noun: &str) -> Option<ObjectKind> {
     ObjectKind::from_type_word(noun).filter(|k| k.is_queue())
 }
 
+/// The kind that a noun means by itself: all but `CHANNEL`.
+fn noun_kind(noun: &str) -> Option<ObjectKind> {
+    ObjectKind::from_type_word(noun).filter(|k| !k.is_channel())
+}
+
 /// Types of channels that IBM MQ has and we do not.
 const OTHER_CHANNEL_TYPES: [&str; 7] = [
     "SVR", "RQSTR", "CLNTCONN", "CLUSSDR", "CLUSRCVR", "AMQP", "MQTT",
@@ -189,7 +200,7 @@ enum ChannelType {
 fn channel_type(clause: &Clause) -> Result<ChannelType, SyntaxError> {
     let item = value(clause)?;
     let word = item.text.to_ascii_uppercase();
-    if let Some(kind) = ObjectKind::from_type_word(&word).filter(|k| !k.is_queue()) {
+    if let Some(kind) = ObjectKind::from_type_word(&word).filter(|k| k.is_channel()) {
         return Ok(ChannelType::Kind(kind));
     }
     if OTHER_CHANNEL_TYPES.contains(&word.as_str()) {
@@ -213,7 +224,7 @@ fn kind_and_rest(
     second: &Clause,
     rest: Clauses,
 ) -> Result<Result<Given, String>, SyntaxError> {
-    if let Some(kind) = queue_kind(noun) {
+    if let Some(kind) = noun_kind(noun) {
         let attributes = rest.collect();
         return Ok(Ok(Given { kind, attributes }));
     }
@@ -394,7 +405,7 @@ fn alter_queue_manager(second: &Clause, rest: Clauses) -> Result<Statement, Synt
 
 fn delete(noun: &str, second: &Clause, rest: Clauses) -> Result<Statement, SyntaxError> {
     let name = object_name(noun, second)?;
-    let kind = queue_kind(noun).map_or(DeleteKind::Channel, DeleteKind::Kind);
+    let kind = noun_kind(noun).map_or(DeleteKind::Channel, DeleteKind::Kind);
     let holds_messages = noun == "QLOCAL";
     let (mut purge, mut ignore, mut records) = (None, None, None);
     for clause in rest {
@@ -536,6 +547,7 @@ struct DisplayParts {
 fn display(noun: &str, second: &Clause, rest: Clauses) -> Result<Statement, SyntaxError> {
     let display_noun = match noun {
         "CHANNEL" => DisplayNoun::Channel { kind: None },
+        "PROCESS" => DisplayNoun::Process,
         "QMGR" => DisplayNoun::QueueManager,
         "QSTATUS" => DisplayNoun::QueueStatus,
         "CHSTATUS" => DisplayNoun::ChannelStatus { saved: false },

@@ -1,6 +1,6 @@
 //! Answers and reports in the shape of `runmqsc`.
 
-use ferrymq_objects::{Applied, CommandError, OperatorMessage};
+use ferrymq_objects::{Applied, CommandError, ObjectClass, OperatorMessage};
 use ferrymq_types::ReasonCode;
 
 use crate::SyntaxError;
@@ -47,8 +47,10 @@ impl Answer {
     /// A definition changed.
     #[must_use]
     pub fn applied(applied: &Applied) -> Self {
-        let of = |kind: &ferrymq_objects::ObjectKind, queue, channel| {
-            if kind.is_queue() { queue } else { channel }
+        let of = |kind: &ferrymq_objects::ObjectKind, queue, channel, process| match kind.class() {
+            ObjectClass::Queue => queue,
+            ObjectClass::Channel => channel,
+            ObjectClass::Process => process,
         };
         let (id, text) = match applied {
             Applied::QueueManagerCreated { .. } => ("AMQ8003I", "FerryMQ queue manager created."),
@@ -57,16 +59,19 @@ impl Answer {
                 kind,
                 ("AMQ8006I", "FerryMQ queue created."),
                 ("AMQ8014I", "FerryMQ channel created."),
+                ("AMQ8010I", "FerryMQ process created."),
             ),
             Applied::Altered { kind, .. } => of(
                 kind,
                 ("AMQ8008I", "FerryMQ queue changed."),
                 ("AMQ8016I", "FerryMQ channel changed."),
+                ("AMQ8012I", "FerryMQ process changed."),
             ),
             Applied::Deleted { kind, .. } => of(
                 kind,
                 ("AMQ8007I", "FerryMQ queue deleted."),
                 ("AMQ8015I", "FerryMQ channel deleted."),
+                ("AMQ8011I", "FerryMQ process deleted."),
             ),
         };
         Self::done(id, text)
@@ -80,11 +85,11 @@ impl Answer {
 
     /// `DELETE ... IGNSTATE(YES)` of what is not there.
     #[must_use]
-    pub fn nothing_to_delete(queue: bool) -> Self {
-        if queue {
-            Self::done("AMQ8007I", "FerryMQ queue deleted.")
-        } else {
-            Self::done("AMQ8015I", "FerryMQ channel deleted.")
+    pub fn nothing_to_delete(class: ObjectClass) -> Self {
+        match class {
+            ObjectClass::Queue => Self::done("AMQ8007I", "FerryMQ queue deleted."),
+            ObjectClass::Channel => Self::done("AMQ8015I", "FerryMQ channel deleted."),
+            ObjectClass::Process => Self::done("AMQ8011I", "FerryMQ process deleted."),
         }
     }
 
@@ -192,6 +197,7 @@ impl Answer {
                 DisplayNoun::ChannelStatus { .. } => CHANNEL_STATUS_NOT_FOUND,
                 DisplayNoun::Queue { .. }
                 | DisplayNoun::Channel { .. }
+                | DisplayNoun::Process
                 | DisplayNoun::QueueManager
                 | DisplayNoun::QueueStatus => ReasonCode::UNKNOWN_OBJECT_NAME,
             };

@@ -2,7 +2,9 @@
 
 use core::fmt;
 
-use ferrymq_objects::{Action, AttributeSpec, AttributeValue, Attributes, DeleteKind, ObjectKind};
+use ferrymq_objects::{
+    Action, AttributeSpec, AttributeValue, Attributes, DeleteKind, ObjectClass, ObjectKind,
+};
 use ferrymq_types::{ChannelName, QueueManagerName, QueueName};
 
 /// An MQSC command.
@@ -142,6 +144,8 @@ pub enum DisplayNoun {
         /// `CHLTYPE`.
         kind: Option<ObjectKind>,
     },
+    /// `PROCESS`.
+    Process,
     /// `QMGR`.
     QueueManager,
     /// `QSTATUS`.
@@ -384,10 +388,9 @@ fn write_object(
     name: &str,
 ) -> fmt::Result {
     write!(f, "{verb} {}({})", kind.noun(), quote(name))?;
-    if kind.is_queue() {
-        Ok(())
-    } else {
-        write!(f, " CHLTYPE({})", kind.type_word())
+    match kind.class() {
+        ObjectClass::Queue | ObjectClass::Process => Ok(()),
+        ObjectClass::Channel => write!(f, " CHLTYPE({})", kind.type_word()),
     }
 }
 
@@ -531,6 +534,7 @@ impl fmt::Display for Display {
             DisplayNoun::Channel { kind: Some(kind) } => {
                 write!(f, "DISPLAY CHANNEL({name}) CHLTYPE({})", kind.type_word())?;
             }
+            DisplayNoun::Process => write!(f, "DISPLAY PROCESS({name})")?,
             DisplayNoun::QueueManager => f.write_str("DISPLAY QMGR")?,
             DisplayNoun::QueueStatus => write!(f, "DISPLAY QSTATUS({name})")?,
             DisplayNoun::ChannelStatus { saved } => {

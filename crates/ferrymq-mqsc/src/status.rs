@@ -31,6 +31,8 @@ pub struct QueueStatus {
     pub last_get: Option<Timestamp>,
     /// `LPUTDATE`, `LPUTTIME`.
     pub last_put: Option<Timestamp>,
+    /// Its trigger of `TRIGTYPE(DEPTH)` fired and switched itself off: shown as `NOTRIGGER`.
+    pub trigger_used: bool,
 }
 
 /// The state of a channel. `STATUS`.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, btree_map};
 
-use ferrymq_types::{QueueManagerName, QueueName};
+use ferrymq_types::{ATTRIBUTE_MAX, ProcessName, QueueManagerName, QueueName};
 
 use crate::ObjectKind;
 
@@ -87,6 +87,10 @@ pub enum AttributeForm {
     QueueName,
     /// The name of a queue manager, or blank.
     QueueManagerName,
+    /// The name of a process, or blank.
+    ProcessName,
+    /// A word for a type of application, or the number of one of the user's own.
+    ApplicationType,
     /// `host(port)`, several separated by commas, or blank; at most 264 characters.
     ConnectionName,
 }
@@ -115,6 +119,15 @@ impl AttributeForm {
                 "the name of a queue manager (at most 48 characters of A-Z a-z 0-9 . / _ %) or blank"
                     .to_owned()
             }
+            Self::ProcessName => {
+                "the name of a process (at most 48 characters of A-Z a-z 0-9 . / _ %) or blank"
+                    .to_owned()
+            }
+            Self::ApplicationType => format!(
+                "{}, or a number from {} to {ATTRIBUTE_MAX}",
+                APPLICATION_TYPES.map(|(word, _)| word).join(", "),
+                USER_APPLICATION_TYPE_MIN
+            ),
             Self::ConnectionName => format!(
                 "host(port), several separated by commas, at most {CONNECTION_NAME_LENGTH_MAX} characters, or blank"
             ),
@@ -135,9 +148,15 @@ impl AttributeForm {
                 .filter(|_| !trimmed.contains('+'))
                 .map(AttributeValue::Number),
             Self::Words(_) => Some(AttributeValue::Word(trimmed.to_ascii_uppercase())),
-            Self::Text { .. } | Self::QueueName | Self::QueueManagerName | Self::ConnectionName => {
-                Some(AttributeValue::text(trimmed))
-            }
+            Self::ApplicationType => Some(match trimmed.parse::<u64>() {
+                Ok(number) if !trimmed.contains('+') => AttributeValue::Number(number),
+                Ok(_) | Err(_) => AttributeValue::Word(trimmed.to_ascii_uppercase()),
+            }),
+            Self::Text { .. }
+            | Self::QueueName
+            | Self::QueueManagerName
+            | Self::ProcessName
+            | Self::ConnectionName => Some(AttributeValue::text(trimmed)),
             Self::Flag => None,
         };
         let refused = || AttributeProblem::Value {
@@ -165,6 +184,10 @@ impl AttributeForm {
             (Self::QueueManagerName, AttributeValue::Text(t)) => {
                 t.is_empty() || QueueManagerName::new(t).is_ok()
             }
+            (Self::ProcessName, AttributeValue::Text(t)) => {
+                t.is_empty() || ProcessName::new(t).is_ok()
+            }
+            (Self::ApplicationType, value) => application_type_number(value).is_some(),
             (Self::ConnectionName, AttributeValue::Text(t)) => {
                 printable(t, CONNECTION_NAME_LENGTH_MAX)
                     && (t.is_empty() || t.split(',').all(is_connection))
@@ -176,6 +199,7 @@ impl AttributeForm {
                 | Self::Flag
                 | Self::QueueName
                 | Self::QueueManagerName
+                | Self::ProcessName
                 | Self::ConnectionName,
                 _,
             ) => false,
@@ -193,6 +217,56 @@ impl AttributeForm {
                 allowed: self.allowed(),
             })
         }
+    }
+}
+
+/// `MQAT_UNIX`, which is `MQAT_DEFAULT` here.
+pub(crate) const APPLICATION_TYPE_UNIX: u32 = 6;
+
+/// `MQAT_USER_FIRST`: the first number of a user's own.
+const USER_APPLICATION_TYPE_MIN: u64 = 65_536;
+
+/// The words of `APPLTYPE` and their `MQAT_*`; of two for one number the first is shown.
+///
+/// Source: IBM MQ, "DEFINE PROCESS", "ApplType (MQLONG)".
+const APPLICATION_TYPES: [(&str, u32); 13] = [
+    ("CICS", 1),
+    ("MVS", 2),
+    ("IMS", 3),
+    ("OS2", 4),
+    ("DOS", 5),
+    ("UNIX", APPLICATION_TYPE_UNIX),
+    ("OS400", 8),
+    ("WINDOWS", 9),
+    ("WINDOWSNT", 11),
+    ("VMS", 12),
+    ("NSK", 13),
+    ("NOTESAGENT", 22),
+    ("DEF", APPLICATION_TYPE_UNIX),
+];
+
+/// The `MQAT_*` that a value of `APPLTYPE` means; `None` if it means none.
+#[must_use]
+pub fn application_type_number(value: &AttributeValue) -> Option<u32> {
+    match value {
+        AttributeValue::Word(word) => {
+            let mut all = APPLICATION_TYPES.iter();
+            all.find(|(w, _)| w == word).map(|(_, number)| *number)
+        }
+        AttributeValue::Number(number) => u32::try_from(*number)
+            .ok()
+            .filter(|_| (USER_APPLICATION_TYPE_MIN..=u64::from(ATTRIBUTE_MAX)).contains(number)),
+        AttributeValue::Text(_) | AttributeValue::Flag(_) | AttributeValue::List(_) => None,
+    }
+}
+
+/// An `MQAT_*` as `APPLTYPE` shows it.
+#[must_use]
+pub fn application_type_value(number: u32) -> AttributeValue {
+    let mut all = APPLICATION_TYPES.iter();
+    match all.find(|(_, n)| *n == number) {
+        Some((word, _)) => AttributeValue::Word((*word).to_owned()),
+        None => AttributeValue::number(number),
     }
 }
 

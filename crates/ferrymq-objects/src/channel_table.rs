@@ -578,7 +578,10 @@ impl Channel {
             ObjectKind::ServerConnectionChannel => Some(Self::ServerConnection(
                 ServerConnectionChannel::with_defaults(name),
             )),
-            ObjectKind::LocalQueue | ObjectKind::RemoteQueue | ObjectKind::AliasQueue => None,
+            ObjectKind::LocalQueue
+            | ObjectKind::RemoteQueue
+            | ObjectKind::AliasQueue
+            | ObjectKind::Process => None,
         }
     }
 

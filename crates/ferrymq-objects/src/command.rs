@@ -2,8 +2,8 @@
 
 use ferrymq_types::{ObjectId, QueueManagerId, QueueManagerName, ReasonCode, Timestamp};
 
-use crate::ObjectKind;
 use crate::attribute::{AttributeError, AttributeProblem, Attributes};
+use crate::{ObjectClass, ObjectKind};
 
 /// Chosen at random by whoever proposes a command: a command that is proposed again, because its answer was lost, takes
 /// effect once and has the same answer.
@@ -78,17 +78,19 @@ pub enum Action {
 /// What a `DELETE` is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DeleteKind {
-    /// A queue of this kind, or a channel of this type.
+    /// A queue of this kind, a channel of this type, or a process.
     Kind(ObjectKind),
     /// A channel of any type.
     Channel,
 }
 
 impl DeleteKind {
-    const fn is_queue(self) -> bool {
+    /// What it shares its name space with.
+    #[must_use]
+    pub const fn class(self) -> ObjectClass {
         match self {
-            Self::Kind(kind) => kind.is_queue(),
-            Self::Channel => false,
+            Self::Kind(kind) => kind.class(),
+            Self::Channel => ObjectClass::Channel,
         }
     }
 
@@ -97,12 +99,8 @@ impl DeleteKind {
     pub fn matches(self, kind: ObjectKind) -> bool {
         match self {
             Self::Kind(k) => k == kind,
-            Self::Channel => !kind.is_queue(),
+            Self::Channel => kind.is_channel(),
         }
-    }
-
-    pub(crate) const fn names_queue(self) -> bool {
-        self.is_queue()
     }
 }
 
@@ -186,8 +184,8 @@ pub enum CommandError {
     /// No object of that name exists.
     #[error("object {name} not found")]
     NotFound {
-        /// Whether a queue was looked for; otherwise a channel.
-        queue: bool,
+        /// What was looked for.
+        class: ObjectClass,
         /// The name.
         name: String,
     },
@@ -243,22 +241,19 @@ impl CommandError {
             Self::Version { .. } => return ReasonCode::UNEXPECTED_ERROR,
             Self::QueueManagerExists { .. } => 4001,
             Self::QueueManagerNotFound { .. } => 4006,
-            Self::Exists { kind, .. } => {
-                if kind.is_queue() {
-                    4001
-                } else {
-                    4042
-                }
-            }
-            Self::NotFound { queue, .. } => {
-                if *queue {
-                    2085
-                } else {
-                    4032
-                }
-            }
+            Self::Exists { kind, .. } => match kind.class() {
+                ObjectClass::Queue | ObjectClass::Process => 4001,
+                ObjectClass::Channel => 4042,
+            },
+            Self::NotFound { class, .. } => match class {
+                ObjectClass::Queue | ObjectClass::Process => 2085,
+                ObjectClass::Channel => 4032,
+            },
             Self::WrongType { found, .. } | Self::LikeWrongType { found, .. } => {
-                if found.is_queue() { 4002 } else { 4041 }
+                match found.class() {
+                    ObjectClass::Queue | ObjectClass::Process => 4002,
+                    ObjectClass::Channel => 4041,
+                }
             }
             Self::Name { .. } => 2152,
             Self::Attribute(_) => 4005,
@@ -283,7 +278,7 @@ impl CommandError {
                 format!("FerryMQ queue manager {name} does not exist."),
             ),
             Self::Exists { kind, name } => {
-                if kind.is_queue() {
+                if !kind.is_channel() {
                     message("AMQ8150E", format!("FerryMQ object {name} already exists."))
                 } else {
                     message(
@@ -292,13 +287,12 @@ impl CommandError {
                     )
                 }
             }
-            Self::NotFound { queue, name } => {
-                if *queue {
+            Self::NotFound { class, name } => match class {
+                ObjectClass::Queue | ObjectClass::Process => {
                     message("AMQ8147E", format!("FerryMQ object {name} not found."))
-                } else {
-                    message("AMQ8227E", format!("Channel {name} not found."))
                 }
-            }
+                ObjectClass::Channel => message("AMQ8227E", format!("Channel {name} not found.")),
+            },
             Self::WrongType { name, found } => message(
                 "AMQ8151E",
                 format!("FerryMQ object {name} has a different type: {found}."),

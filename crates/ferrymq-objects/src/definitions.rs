@@ -4,15 +4,15 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use ferrymq_types::{
-    ChannelName, ObjectId, QueueManagerId, QueueManagerName, QueueName, Timestamp,
+    ChannelName, ObjectId, ProcessName, QueueManagerId, QueueManagerName, QueueName, Timestamp,
 };
 
 use crate::attribute::{Attributes, shorten};
 use crate::command::DeleteKind;
 use crate::table::Tabled;
 use crate::{
-    Action, Applied, Channel, Command, CommandError, ObjectKind, Queue, QueueManager,
-    QueueManagerAttributes, Remembered,
+    Action, Applied, Channel, Command, CommandError, ObjectClass, ObjectKind, Process, Queue,
+    QueueManager, QueueManagerAttributes, Remembered,
 };
 
 /// How many answers are remembered for repeated requests.
@@ -114,37 +114,41 @@ impl Definitions {
                     replace: *replace,
                     now,
                 };
-                if kind.is_queue() {
-                    let mut id = self.next_object_id;
-                    let applied = definition.perform(&queue_name(name)?, queue_manager, &mut id)?;
-                    self.next_object_id = id;
-                    Ok(applied)
-                } else {
-                    let mut id = self.next_object_id;
-                    let applied =
-                        definition.perform(&channel_name(name)?, queue_manager, &mut id)?;
-                    self.next_object_id = id;
-                    Ok(applied)
-                }
+                let mut id = self.next_object_id;
+                let applied = match kind.class() {
+                    ObjectClass::Queue => {
+                        definition.perform(&queue_name(name)?, queue_manager, &mut id)?
+                    }
+                    ObjectClass::Channel => {
+                        definition.perform(&channel_name(name)?, queue_manager, &mut id)?
+                    }
+                    ObjectClass::Process => {
+                        definition.perform(&process_name(name)?, queue_manager, &mut id)?
+                    }
+                };
+                self.next_object_id = id;
+                Ok(applied)
             }
             Action::Alter {
                 kind,
                 name,
                 attributes,
-            } => {
-                if kind.is_queue() {
+            } => match kind.class() {
+                ObjectClass::Queue => {
                     alter(*kind, &queue_name(name)?, attributes, now, queue_manager)
-                } else {
+                }
+                ObjectClass::Channel => {
                     alter(*kind, &channel_name(name)?, attributes, now, queue_manager)
                 }
-            }
-            Action::Delete { kind, name } => {
-                if kind.names_queue() {
-                    delete(*kind, &queue_name(name)?, queue_manager)
-                } else {
-                    delete(*kind, &channel_name(name)?, queue_manager)
+                ObjectClass::Process => {
+                    alter(*kind, &process_name(name)?, attributes, now, queue_manager)
                 }
-            }
+            },
+            Action::Delete { kind, name } => match kind.class() {
+                ObjectClass::Queue => delete(*kind, &queue_name(name)?, queue_manager),
+                ObjectClass::Channel => delete(*kind, &channel_name(name)?, queue_manager),
+                ObjectClass::Process => delete(*kind, &process_name(name)?, queue_manager),
+            },
         }
     }
 
@@ -182,10 +186,14 @@ fn channel_name(text: &str) -> Result<ChannelName, CommandError> {
     ChannelName::new(text).map_err(|e| not_a_name(text, &e))
 }
 
-/// What queues and channels have in common.
+fn process_name(text: &str) -> Result<ProcessName, CommandError> {
+    ProcessName::new(text).map_err(|e| not_a_name(text, &e))
+}
+
+/// What queues, channels and processes have in common.
 trait Object: Tabled + Clone {
     type Name: Ord + Clone + AsRef<str>;
-    const IS_QUEUE: bool;
+    const CLASS: ObjectClass;
 
     fn objects(queue_manager: &QueueManager) -> &BTreeMap<Self::Name, Self>;
     fn objects_mut(queue_manager: &mut QueueManager) -> &mut BTreeMap<Self::Name, Self>;
@@ -201,7 +209,7 @@ trait Object: Tabled + Clone {
 
 impl Object for Queue {
     type Name = QueueName;
-    const IS_QUEUE: bool = true;
+    const CLASS: ObjectClass = ObjectClass::Queue;
 
     fn objects(queue_manager: &QueueManager) -> &BTreeMap<QueueName, Self> {
         &queue_manager.queues
@@ -249,13 +257,13 @@ impl Object for Queue {
     }
 
     fn check(&self) -> Result<(), CommandError> {
-        Ok(())
+        Ok(self.check_attributes()?)
     }
 }
 
 impl Object for Channel {
     type Name = ChannelName;
-    const IS_QUEUE: bool = false;
+    const CLASS: ObjectClass = ObjectClass::Channel;
 
     fn objects(queue_manager: &QueueManager) -> &BTreeMap<ChannelName, Self> {
         &queue_manager.channels
@@ -300,6 +308,52 @@ impl Object for Channel {
     }
 }
 
+impl Object for Process {
+    type Name = ProcessName;
+    const CLASS: ObjectClass = ObjectClass::Process;
+
+    fn objects(queue_manager: &QueueManager) -> &BTreeMap<ProcessName, Self> {
+        &queue_manager.processes
+    }
+
+    fn objects_mut(queue_manager: &mut QueueManager) -> &mut BTreeMap<ProcessName, Self> {
+        &mut queue_manager.processes
+    }
+
+    fn name(text: &str) -> Result<ProcessName, CommandError> {
+        process_name(text)
+    }
+
+    fn built_in(_: ObjectKind, name: ProcessName) -> Option<Self> {
+        Some(Self::with_defaults(name))
+    }
+
+    fn kind_of(&self) -> ObjectKind {
+        ObjectKind::Process
+    }
+
+    fn id(&self) -> ObjectId {
+        self.id
+    }
+
+    fn set_identity(&mut self, id: ObjectId, name: ProcessName) {
+        self.id = id;
+        self.name = name;
+    }
+
+    fn created(&self) -> Timestamp {
+        self.altered
+    }
+
+    fn set_times(&mut self, _: Timestamp, altered: Timestamp) {
+        self.altered = altered;
+    }
+
+    fn check(&self) -> Result<(), CommandError> {
+        Ok(())
+    }
+}
+
 fn find<'a, T: Object>(
     queue_manager: &'a QueueManager,
     name: &T::Name,
@@ -307,7 +361,7 @@ fn find<'a, T: Object>(
     T::objects(queue_manager)
         .get(name)
         .ok_or_else(|| CommandError::NotFound {
-            queue: T::IS_QUEUE,
+            class: T::CLASS,
             name: name.as_ref().to_owned(),
         })
 }
@@ -393,7 +447,7 @@ impl Define<'_> {
             .cloned()
             .or_else(|| T::built_in(self.kind, name.clone()))
             .ok_or_else(|| CommandError::NotFound {
-                queue: T::IS_QUEUE,
+                class: T::CLASS,
                 name: self.kind.default_object().to_owned(),
             })
     }
@@ -410,6 +464,10 @@ impl Named for QueueName {
 
 impl Named for ChannelName {
     type Object = Channel;
+}
+
+impl Named for ProcessName {
+    type Object = Process;
 }
 
 fn alter<N: Named>(

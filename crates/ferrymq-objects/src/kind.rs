@@ -4,9 +4,10 @@ use core::fmt;
 
 use crate::attribute::{AttributeProblem, AttributeSpec};
 use crate::channel_table::{channel_attribute, channel_attributes};
+use crate::process::{process_attribute, process_attributes};
 use crate::queue_table::{queue_attribute, queue_attributes};
 
-/// A kind of object. Queues of all kinds share one name space, and so do channels of all types.
+/// A kind of object. Queues of all kinds share one name space, and so do channels of all types, and processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ObjectKind {
     /// `QLOCAL`.
@@ -21,29 +22,58 @@ pub enum ObjectKind {
     ReceiverChannel,
     /// `CHANNEL`, `CHLTYPE(SVRCONN)`.
     ServerConnectionChannel,
+    /// `PROCESS`.
+    Process,
+}
+
+/// What shares one name space and one set of attributes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ObjectClass {
+    /// Queues of all kinds.
+    Queue,
+    /// Channels of all types.
+    Channel,
+    /// Processes.
+    Process,
 }
 
 impl ObjectKind {
     /// Every kind.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::LocalQueue,
         Self::RemoteQueue,
         Self::AliasQueue,
         Self::SenderChannel,
         Self::ReceiverChannel,
         Self::ServerConnectionChannel,
+        Self::Process,
     ];
 
-    /// Whether it is a kind of queue; otherwise it is a type of channel.
+    /// What it shares its name space with.
     #[must_use]
-    pub const fn is_queue(self) -> bool {
+    pub const fn class(self) -> ObjectClass {
         match self {
-            Self::LocalQueue | Self::RemoteQueue | Self::AliasQueue => true,
-            Self::SenderChannel | Self::ReceiverChannel | Self::ServerConnectionChannel => false,
+            Self::LocalQueue | Self::RemoteQueue | Self::AliasQueue => ObjectClass::Queue,
+            Self::SenderChannel | Self::ReceiverChannel | Self::ServerConnectionChannel => {
+                ObjectClass::Channel
+            }
+            Self::Process => ObjectClass::Process,
         }
     }
 
-    /// The noun of its commands: `QLOCAL`, `QREMOTE`, `QALIAS` or `CHANNEL`.
+    /// Whether it is a kind of queue.
+    #[must_use]
+    pub const fn is_queue(self) -> bool {
+        matches!(self.class(), ObjectClass::Queue)
+    }
+
+    /// Whether it is a type of channel.
+    #[must_use]
+    pub const fn is_channel(self) -> bool {
+        matches!(self.class(), ObjectClass::Channel)
+    }
+
+    /// The noun of its commands: `QLOCAL`, `QREMOTE`, `QALIAS`, `CHANNEL` or `PROCESS`.
     #[must_use]
     pub const fn noun(self) -> &'static str {
         match self {
@@ -53,10 +83,11 @@ impl ObjectKind {
             Self::SenderChannel | Self::ReceiverChannel | Self::ServerConnectionChannel => {
                 "CHANNEL"
             }
+            Self::Process => "PROCESS",
         }
     }
 
-    /// The value of `TYPE` of a queue and of `CHLTYPE` of a channel.
+    /// The value of `TYPE` of a queue and of `CHLTYPE` of a channel; `PROCESS` of a process.
     #[must_use]
     pub const fn type_word(self) -> &'static str {
         match self {
@@ -66,6 +97,7 @@ impl ObjectKind {
             Self::SenderChannel => "SDR",
             Self::ReceiverChannel => "RCVR",
             Self::ServerConnectionChannel => "SVRCONN",
+            Self::Process => "PROCESS",
         }
     }
 
@@ -85,6 +117,7 @@ impl ObjectKind {
             Self::SenderChannel => "SYSTEM.DEF.SENDER",
             Self::ReceiverChannel => "SYSTEM.DEF.RECEIVER",
             Self::ServerConnectionChannel => "SYSTEM.DEF.SVRCONN",
+            Self::Process => "SYSTEM.DEFAULT.PROCESS",
         }
     }
 }
@@ -92,10 +125,9 @@ impl ObjectKind {
 impl fmt::Display for ObjectKind {
     /// `QLOCAL`, or `CHANNEL CHLTYPE(SDR)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.is_queue() {
-            f.write_str(self.noun())
-        } else {
-            write!(f, "{} CHLTYPE({})", self.noun(), self.type_word())
+        match self.class() {
+            ObjectClass::Queue | ObjectClass::Process => f.write_str(self.noun()),
+            ObjectClass::Channel => write!(f, "{} CHLTYPE({})", self.noun(), self.type_word()),
         }
     }
 }
@@ -106,20 +138,20 @@ impl ObjectKind {
     /// # Errors
     /// [`AttributeProblem`]: not known, not supported, or of another kind of object.
     pub fn attribute(self, word: &str) -> Result<&'static AttributeSpec, AttributeProblem> {
-        if self.is_queue() {
-            queue_attribute(Some(self), word)
-        } else {
-            channel_attribute(Some(self), word)
+        match self.class() {
+            ObjectClass::Queue => queue_attribute(Some(self), word),
+            ObjectClass::Channel => channel_attribute(Some(self), word),
+            ObjectClass::Process => process_attribute(word),
         }
     }
 
     /// The attributes of this kind of object, alphabetically.
     #[must_use]
     pub fn attributes(self) -> Vec<&'static AttributeSpec> {
-        if self.is_queue() {
-            queue_attributes(Some(self)).collect()
-        } else {
-            channel_attributes(Some(self)).collect()
+        match self.class() {
+            ObjectClass::Queue => queue_attributes(Some(self)).collect(),
+            ObjectClass::Channel => channel_attributes(Some(self)).collect(),
+            ObjectClass::Process => process_attributes().collect(),
         }
     }
 }

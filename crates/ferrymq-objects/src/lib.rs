@@ -13,8 +13,10 @@ mod channel;
 mod channel_table;
 mod command;
 mod definitions;
+mod events;
 mod kind;
 mod outcome;
+mod process;
 mod queue;
 mod queue_manager;
 mod queue_manager_table;
@@ -26,7 +28,7 @@ mod tests;
 
 pub use attribute::{
     AttributeError, AttributeForm, AttributeProblem, AttributeSpec, AttributeValue, Attributes,
-    CONNECTION_NAME_LENGTH_MAX,
+    CONNECTION_NAME_LENGTH_MAX, application_type_number, application_type_value,
 };
 pub use channel::{
     Channel, ChannelBase, MessageSpeed, ReceiverChannel, SenderChannel, ServerConnectionChannel,
@@ -34,16 +36,19 @@ pub use channel::{
 };
 pub use command::{Action, Applied, Command, CommandError, DeleteKind, OperatorMessage, RequestId};
 pub use definitions::{Definitions, REQUESTS_REMEMBERED_MAX};
-pub use kind::{ObjectKind, any_channel_attribute, any_queue_attribute};
+pub use events::{QueueEvents, QueueManagerEvents, ServiceIntervalEvent};
+pub use kind::{ObjectClass, ObjectKind, any_channel_attribute, any_queue_attribute};
 pub use outcome::Remembered;
+pub use process::{Process, process_attribute, process_attributes};
 pub use queue::{
     AliasQueue, DeliverySequence, Enabled, LocalQueue, NonPersistentClass, Queue, QueueBase,
     RemoteQueue, TriggerType, Usage,
 };
 pub use queue_manager::{QueueManager, QueueManagerAttributes};
 pub use queue_manager_table::{
-    CHANNEL_INITIATION_QUEUE, SYSTEM_DEAD_LETTER_QUEUE, queue_manager_attribute,
-    queue_manager_attributes,
+    CHANNEL_EVENT_QUEUE, CHANNEL_INITIATION_QUEUE, DEFAULT_INITIATION_QUEUE,
+    PERFORMANCE_EVENT_QUEUE, QUEUE_MANAGER_EVENT_QUEUE, SYSTEM_DEAD_LETTER_QUEUE,
+    queue_manager_attribute, queue_manager_attributes,
 };
 pub use resolve::{Resolution, Target};
 pub use table::{mqsc_date, mqsc_time};

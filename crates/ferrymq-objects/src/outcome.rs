@@ -3,7 +3,7 @@
 use ferrymq_types::{ObjectId, QueueManagerId};
 
 use crate::attribute::{AttributeError, AttributeProblem};
-use crate::{Applied, CommandError, ObjectKind, RequestId};
+use crate::{Applied, CommandError, ObjectClass, ObjectKind, RequestId};
 
 /// A command that was applied or refused, so that its repetition gets the same answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,11 +82,11 @@ fn error_words(error: &CommandError) -> Vec<String> {
         CommandError::QueueManagerExists { name } => words(["QMGR_EXISTS", name]),
         CommandError::QueueManagerNotFound { name } => words(["QMGR_NOT_FOUND", name]),
         CommandError::Exists { kind, name } => words(["EXISTS", kind.type_word(), name]),
-        CommandError::NotFound { queue, name } => words([
-            if *queue {
-                "QUEUE_NOT_FOUND"
-            } else {
-                "CHANNEL_NOT_FOUND"
+        CommandError::NotFound { class, name } => words([
+            match class {
+                ObjectClass::Queue => "QUEUE_NOT_FOUND",
+                ObjectClass::Channel => "CHANNEL_NOT_FOUND",
+                ObjectClass::Process => "PROCESS_NOT_FOUND",
             },
             name,
         ]),
@@ -125,11 +125,15 @@ fn read_error(words: &[&str]) -> Option<CommandError> {
             name: name.into(),
         },
         ["QUEUE_NOT_FOUND", name] => CommandError::NotFound {
-            queue: true,
+            class: ObjectClass::Queue,
             name: name.into(),
         },
         ["CHANNEL_NOT_FOUND", name] => CommandError::NotFound {
-            queue: false,
+            class: ObjectClass::Channel,
+            name: name.into(),
+        },
+        ["PROCESS_NOT_FOUND", name] => CommandError::NotFound {
+            class: ObjectClass::Process,
             name: name.into(),
         },
         ["WRONG_TYPE", found, name] => CommandError::WrongType {

@@ -1,6 +1,10 @@
 //! Queue definitions, attribute by attribute.
 
-use ferrymq_types::{ObjectId, Persistence, Priority, QueueManagerName, QueueName, Timestamp};
+use ferrymq_types::{
+    ObjectId, Persistence, Priority, ProcessName, QueueManagerName, QueueName, Timestamp,
+};
+
+use crate::QueueEvents;
 
 /// Whether something is allowed. `ENABLED`, `DISABLED`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -96,6 +100,12 @@ pub struct LocalQueue {
     pub trigger_type: TriggerType,
     /// `TRIGDATA`: on a transmission queue the channel to start. At most 64 characters.
     pub trigger_data: String,
+    /// `TRIGDPTH`, messages, for `TRIGTYPE(DEPTH)`. Default 1.
+    pub trigger_depth: u32,
+    /// `TRIGMPRI`: messages of lower priority do not count for triggers. Default 0.
+    pub trigger_message_priority: Priority,
+    /// `PROCESS`: what a trigger starts; a transmission queue needs none.
+    pub process_name: Option<ProcessName>,
     /// `INITQ`: the initiation queue. `SYSTEM.CHANNEL.INITQ` for channels.
     pub initiation_queue: Option<QueueName>,
     /// `BOTHRESH`, backouts. Default 0: poison handling off.
@@ -106,6 +116,8 @@ pub struct LocalQueue {
     pub non_persistent_class: NonPersistentClass,
     /// `SHARE`, `NOSHARE`. Default `SHARE`.
     pub share: bool,
+    /// Performance events.
+    pub events: QueueEvents,
     /// `CRDATE`, `CRTIME`.
     pub created: Timestamp,
 }

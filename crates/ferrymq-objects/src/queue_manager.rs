@@ -1,10 +1,13 @@
 //! A queue manager: its own attributes and the objects that it owns.
 
+use core::time::Duration;
 use std::collections::BTreeMap;
 
-use ferrymq_types::{ChannelName, QueueManagerId, QueueManagerName, QueueName, Timestamp};
+use ferrymq_types::{
+    ChannelName, ProcessName, QueueManagerId, QueueManagerName, QueueName, Timestamp,
+};
 
-use crate::{Channel, Queue};
+use crate::{Channel, Process, Queue, QueueManagerEvents};
 
 /// What `DISPLAY QMGR` shows and `ALTER QMGR` changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +28,11 @@ pub struct QueueManagerAttributes {
     pub max_uncommitted_messages: u32,
     /// `MAXHANDS`, handles of one connection. Default 256.
     pub max_handles: u32,
+    /// `TRIGINT`, in milliseconds in MQSC: how long after a trigger message of `TRIGTYPE(FIRST)` another message triggers
+    /// again. Default 999999999.
+    pub trigger_interval: Duration,
+    /// Which events are reported.
+    pub events: QueueManagerEvents,
     /// `CRDATE`, `CRTIME`.
     pub created: Timestamp,
     /// `ALTDATE`, `ALTTIME`.
@@ -40,6 +48,8 @@ pub struct QueueManager {
     pub queues: BTreeMap<QueueName, Queue>,
     /// Its channels of all types.
     pub channels: BTreeMap<ChannelName, Channel>,
+    /// Its processes.
+    pub processes: BTreeMap<ProcessName, Process>,
     /// The node that hosts it.
     pub node: u64,
 }

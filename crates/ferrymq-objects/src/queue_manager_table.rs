@@ -4,17 +4,22 @@ use std::collections::BTreeMap;
 
 use ferrymq_types::{
     ATTRIBUTE_MAX, ChannelName, DESCRIPTION_LENGTH_MAX, MESSAGE_LENGTH_DEFAULT, MESSAGE_LENGTH_MAX,
-    ObjectId, PRIORITY_MAX, QueueManagerId, QueueManagerName, QueueName, Timestamp,
+    ObjectId, PRIORITY_MAX, ProcessName, QueueManagerId, QueueManagerName, QueueName, Timestamp,
     UNIT_OF_WORK_MESSAGES_DEFAULT,
 };
 
 use crate::attribute::{
     AttributeError, AttributeForm, AttributeProblem, AttributeSpec, AttributeValue, Attributes,
 };
+use crate::events::INTERVAL_DEFAULT;
 use crate::table::{
-    Row, Tabled, find_spec, mqsc_date, mqsc_time, queue_name, queue_name_value, specs, stored, text,
+    Row, Tabled, Words, find_spec, milliseconds, milliseconds_value, mqsc_date, mqsc_time,
+    queue_name, queue_name_value, specs, stored, text,
 };
-use crate::{Channel, LocalQueue, ObjectKind, Queue, QueueManager, QueueManagerAttributes};
+use crate::{
+    Channel, Enabled, LocalQueue, ObjectClass, ObjectKind, Process, Queue, QueueManager,
+    QueueManagerAttributes, QueueManagerEvents,
+};
 
 /// The lowest `MAXMSGL` of a queue manager, in bytes.
 const MESSAGE_LENGTH_MIN: u64 = 32_768;
@@ -108,6 +113,22 @@ static ROWS: &[Row<QueueManagerAttributes>] = &[
         }
     ),
     row!(
+        spec("INHIBTEV", AttributeForm::Words(Enabled::WORDS)),
+        |q| Some(q.events.inhibit.value()),
+        |q, v| {
+            q.events.inhibit = Enabled::from_value(v)?;
+            Some(())
+        }
+    ),
+    row!(
+        spec("LOCALEV", AttributeForm::Words(Enabled::WORDS)),
+        |q| Some(q.events.local.value()),
+        |q, v| {
+            q.events.local = Enabled::from_value(v)?;
+            Some(())
+        }
+    ),
+    row!(
         spec(
             "MAXHANDS",
             AttributeForm::Number {
@@ -155,9 +176,47 @@ static ROWS: &[Row<QueueManagerAttributes>] = &[
         }
     ),
     row!(
+        spec("PERFMEV", AttributeForm::Words(Enabled::WORDS)),
+        |q| Some(q.events.performance.value()),
+        |q, v| {
+            q.events.performance = Enabled::from_value(v)?;
+            Some(())
+        }
+    ),
+    row!(
         shown("QMID"),
         |q| Some(AttributeValue::Text(q.id_text())),
         never
+    ),
+    row!(
+        spec("REMOTEEV", AttributeForm::Words(Enabled::WORDS)),
+        |q| Some(q.events.remote.value()),
+        |q, v| {
+            q.events.remote = Enabled::from_value(v)?;
+            Some(())
+        }
+    ),
+    row!(
+        spec("STRSTPEV", AttributeForm::Words(Enabled::WORDS)),
+        |q| Some(q.events.start_stop.value()),
+        |q, v| {
+            q.events.start_stop = Enabled::from_value(v)?;
+            Some(())
+        }
+    ),
+    row!(
+        spec(
+            "TRIGINT",
+            AttributeForm::Number {
+                min: 0,
+                max: ATTRIBUTE_MAX as u64
+            }
+        ),
+        |q| Some(milliseconds_value(q.trigger_interval)),
+        |q, v| {
+            q.trigger_interval = milliseconds(v)?;
+            Some(())
+        }
     ),
 ];
 
@@ -167,12 +226,11 @@ const NOT_SUPPORTED: &[&str] = &[
     "CERTLABL", "CERTVPOL", "CHAD", "CHADEV", "CHADEXIT", "CHLAUTH", "CHLEV", "CLWLDATA",
     "CLWLEXIT", "CLWLLEN", "CLWLMRUC", "CLWLUSEQ", "CMDEV", "CMDLEVEL", "COMMANDQ", "CONFIGEV",
     "CONNAUTH", "CUSTOM", "DEFCLXQ", "IMGINTVL", "IMGLOGLN", "IMGRCOVO", "IMGRCOVQ", "IMGSCHED",
-    "INHIBTEV", "INITKEY", "IPADDRV", "KEYRPWD", "LOCALEV", "LOGGEREV", "MARKINT", "MAXPROPL",
-    "MONACLS", "MONCHL", "MONQ", "PARENT", "PERFMEV", "PLATFORM", "PSCLUS", "PSMODE", "PSNPMSG",
-    "PSNPRES", "PSRTYCNT", "PSSYNCPT", "QMGRPROD", "REMOTEEV", "REPOS", "REPOSNL", "REVDNS",
-    "ROUTEREC", "SCHINIT", "SCMDSERV", "SPLCAP", "SSLCRLNL", "SSLCRYP", "SSLEV", "SSLFIPS",
-    "SSLKEYR", "SSLRKEYC", "STATACLS", "STATCHL", "STATINT", "STATMQI", "STATQ", "STRSTPEV",
-    "SUITEB", "SYNCPT", "TREELIFE", "TRIGINT", "VERSION", "XRCAP",
+    "INITKEY", "IPADDRV", "KEYRPWD", "LOGGEREV", "MARKINT", "MAXPROPL", "MONACLS", "MONCHL",
+    "MONQ", "PARENT", "PLATFORM", "PSCLUS", "PSMODE", "PSNPMSG", "PSNPRES", "PSRTYCNT", "PSSYNCPT",
+    "QMGRPROD", "REPOS", "REPOSNL", "REVDNS", "ROUTEREC", "SCHINIT", "SCMDSERV", "SPLCAP",
+    "SSLCRLNL", "SSLCRYP", "SSLEV", "SSLFIPS", "SSLKEYR", "SSLRKEYC", "STATACLS", "STATCHL",
+    "STATINT", "STATMQI", "STATQ", "SUITEB", "SYNCPT", "TREELIFE", "VERSION", "XRCAP",
 ];
 
 impl Tabled for QueueManagerAttributes {
@@ -219,6 +277,8 @@ impl QueueManagerAttributes {
             max_message_length: MESSAGE_LENGTH_DEFAULT,
             max_uncommitted_messages: UNIT_OF_WORK_MESSAGES_DEFAULT,
             max_handles: HANDLES_DEFAULT,
+            trigger_interval: INTERVAL_DEFAULT,
+            events: QueueManagerEvents::DEFAULT,
             created,
             altered: created,
         }
@@ -290,6 +350,18 @@ pub const CHANNEL_INITIATION_QUEUE: &str = "SYSTEM.CHANNEL.INITQ";
 /// A queue for messages that cannot be delivered; every new queue manager has it, none uses it before `DEADQ` names it.
 pub const SYSTEM_DEAD_LETTER_QUEUE: &str = "SYSTEM.DEAD.LETTER.QUEUE";
 
+/// An initiation queue for whoever wants to use it; every new queue manager has it.
+pub const DEFAULT_INITIATION_QUEUE: &str = "SYSTEM.DEFAULT.INITIATION.QUEUE";
+
+/// Where the events of the queue manager go; every new queue manager has it.
+pub const QUEUE_MANAGER_EVENT_QUEUE: &str = "SYSTEM.ADMIN.QMGR.EVENT";
+
+/// Where the performance events of its queues go; every new queue manager has it.
+pub const PERFORMANCE_EVENT_QUEUE: &str = "SYSTEM.ADMIN.PERFM.EVENT";
+
+/// Where the events of its channels go; every new queue manager has it.
+pub const CHANNEL_EVENT_QUEUE: &str = "SYSTEM.ADMIN.CHANNEL.EVENT";
+
 impl QueueManager {
     /// A new queue manager with its system objects, their ids counted from `next_id`, which moves on.
     pub(crate) fn create(
@@ -306,22 +378,44 @@ impl QueueManager {
         let queue_name = |t| QueueName::new(t).expect("a constant that is a name");
         let mut queues = BTreeMap::new();
         let mut channels = BTreeMap::new();
+        let mut processes = BTreeMap::new();
         for kind in ObjectKind::ALL {
-            if let Some(mut queue) = Queue::with_defaults(kind, queue_name(kind.default_object())) {
-                queue.base_mut().id = take_id();
-                add_queue(&mut queues, queue, created);
-            } else {
-                let name = ChannelName::new(kind.default_object()).expect("a constant name");
-                if let Some(mut channel) = Channel::with_defaults(kind, name) {
-                    channel.base_mut().id = take_id();
-                    channel.base_mut().altered = created;
-                    channels.insert(channel.base().name.clone(), channel);
+            let default = kind.default_object();
+            match kind.class() {
+                ObjectClass::Queue => {
+                    if let Some(mut queue) = Queue::with_defaults(kind, queue_name(default)) {
+                        queue.base_mut().id = take_id();
+                        add_queue(&mut queues, queue, created);
+                    }
+                }
+                ObjectClass::Channel => {
+                    let name = ChannelName::new(default).expect("a constant name");
+                    if let Some(mut channel) = Channel::with_defaults(kind, name) {
+                        channel.base_mut().id = take_id();
+                        channel.base_mut().altered = created;
+                        channels.insert(channel.base().name.clone(), channel);
+                    }
+                }
+                ObjectClass::Process => {
+                    let name = ProcessName::new(default).expect("a constant name");
+                    let mut process = Process::with_defaults(name);
+                    process.id = take_id();
+                    process.altered = created;
+                    processes.insert(process.name.clone(), process);
                 }
             }
         }
-        let mut initiation = LocalQueue::with_defaults(queue_name(CHANNEL_INITIATION_QUEUE));
-        initiation.base.id = take_id();
-        add_queue(&mut queues, Queue::Local(initiation), created);
+        for name in [
+            CHANNEL_INITIATION_QUEUE,
+            DEFAULT_INITIATION_QUEUE,
+            QUEUE_MANAGER_EVENT_QUEUE,
+            PERFORMANCE_EVENT_QUEUE,
+            CHANNEL_EVENT_QUEUE,
+        ] {
+            let mut queue = LocalQueue::with_defaults(queue_name(name));
+            queue.base.id = take_id();
+            add_queue(&mut queues, Queue::Local(queue), created);
+        }
         // Our own rule: what cannot be delivered must fit, whatever its size.
         let mut dead_letters = LocalQueue::with_defaults(queue_name(SYSTEM_DEAD_LETTER_QUEUE));
         dead_letters.base.id = take_id();
@@ -332,6 +426,7 @@ impl QueueManager {
             attributes,
             queues,
             channels,
+            processes,
             node,
         }
     }

@@ -9,12 +9,13 @@ use crate::attribute::{
     AttributeError, AttributeForm, AttributeProblem, AttributeSpec, AttributeValue, Attributes,
 };
 use crate::table::{
-    Row, Tabled, Words, find_spec, mqsc_date, mqsc_time, queue_manager_name,
-    queue_manager_name_value, queue_name, queue_name_value, specs, stored, text,
+    Row, Tabled, Words, find_spec, milliseconds, milliseconds_value, mqsc_date, mqsc_time,
+    process_name, process_name_value, queue_manager_name, queue_manager_name_value, queue_name,
+    queue_name_value, specs, stored, text,
 };
 use crate::{
     AliasQueue, DeliverySequence, Enabled, LocalQueue, NonPersistentClass, ObjectKind, Queue,
-    QueueBase, RemoteQueue, TriggerType, Usage,
+    QueueBase, QueueEvents, RemoteQueue, ServiceIntervalEvent, TriggerType, Usage,
 };
 
 const LOCAL: &[ObjectKind] = &[ObjectKind::LocalQueue];
@@ -101,6 +102,16 @@ const NINES: AttributeForm = AttributeForm::Number {
     max: ATTRIBUTE_MAX as u64,
 };
 
+const PRIORITY: AttributeForm = AttributeForm::Number {
+    min: 0,
+    max: PRIORITY_MAX as u64,
+};
+
+fn priority(value: &AttributeValue) -> Option<Priority> {
+    let number = value.as_u64().and_then(|n| u8::try_from(n).ok())?;
+    Priority::new(number)
+}
+
 macro_rules! row {
     ($spec:expr, $get:expr, $set:expr) => {
         Row {
@@ -155,20 +166,12 @@ static ROWS: &[Row<Queue>] = &[
         never
     ),
     row!(
-        spec(
-            "DEFPRTY",
-            EVERY,
-            AttributeForm::Number {
-                min: 0,
-                max: PRIORITY_MAX as u64
-            }
-        ),
+        spec("DEFPRTY", EVERY, PRIORITY),
         |q| Some(AttributeValue::Number(u64::from(
             q.base().default_priority.get()
         ))),
         |q, v| {
-            let n = v.as_u64().and_then(|n| u8::try_from(n).ok())?;
-            q.base_mut().default_priority = Priority::new(n)?;
+            q.base_mut().default_priority = priority(v)?;
             Some(())
         }
     ),
@@ -286,10 +289,86 @@ static ROWS: &[Row<Queue>] = &[
         }
     ),
     row!(
+        spec("PROCESS", LOCAL, AttributeForm::ProcessName),
+        |q| Some(process_name_value(local(q)?.process_name.as_ref())),
+        |q, v| {
+            local_mut(q)?.process_name = process_name(v)?;
+            Some(())
+        }
+    ),
+    row!(
         spec("PUT", EVERY, AttributeForm::Words(Enabled::WORDS)),
         |q| Some(q.base().put.value()),
         |q, v| {
             q.base_mut().put = Enabled::from_value(v)?;
+            Some(())
+        }
+    ),
+    row!(
+        spec(
+            "QDEPTHHI",
+            LOCAL,
+            AttributeForm::Number { min: 0, max: 100 }
+        ),
+        |q| Some(AttributeValue::number(local(q)?.events.depth_high_percent)),
+        |q, v| {
+            local_mut(q)?.events.depth_high_percent = v.as_u32()?;
+            Some(())
+        }
+    ),
+    row!(
+        spec(
+            "QDEPTHLO",
+            LOCAL,
+            AttributeForm::Number { min: 0, max: 100 }
+        ),
+        |q| Some(AttributeValue::number(local(q)?.events.depth_low_percent)),
+        |q, v| {
+            local_mut(q)?.events.depth_low_percent = v.as_u32()?;
+            Some(())
+        }
+    ),
+    row!(
+        spec("QDPHIEV", LOCAL, AttributeForm::Words(Enabled::WORDS)),
+        |q| Some(local(q)?.events.depth_high.value()),
+        |q, v| {
+            local_mut(q)?.events.depth_high = Enabled::from_value(v)?;
+            Some(())
+        }
+    ),
+    row!(
+        spec("QDPLOEV", LOCAL, AttributeForm::Words(Enabled::WORDS)),
+        |q| Some(local(q)?.events.depth_low.value()),
+        |q, v| {
+            local_mut(q)?.events.depth_low = Enabled::from_value(v)?;
+            Some(())
+        }
+    ),
+    row!(
+        spec("QDPMAXEV", LOCAL, AttributeForm::Words(Enabled::WORDS)),
+        |q| Some(local(q)?.events.queue_full.value()),
+        |q, v| {
+            local_mut(q)?.events.queue_full = Enabled::from_value(v)?;
+            Some(())
+        }
+    ),
+    row!(
+        spec(
+            "QSVCIEV",
+            LOCAL,
+            AttributeForm::Words(ServiceIntervalEvent::WORDS)
+        ),
+        |q| Some(local(q)?.events.service_interval_event.value()),
+        |q, v| {
+            local_mut(q)?.events.service_interval_event = ServiceIntervalEvent::from_value(v)?;
+            Some(())
+        }
+    ),
+    row!(
+        spec("QSVCINT", LOCAL, NINES),
+        |q| Some(milliseconds_value(local(q)?.events.service_interval)),
+        |q, v| {
+            local_mut(q)?.events.service_interval = milliseconds(v)?;
             Some(())
         }
     ),
@@ -357,10 +436,35 @@ static ROWS: &[Row<Queue>] = &[
         }
     ),
     row!(
+        spec(
+            "TRIGDPTH",
+            LOCAL,
+            AttributeForm::Number {
+                min: 1,
+                max: ATTRIBUTE_MAX as u64
+            }
+        ),
+        |q| Some(AttributeValue::number(local(q)?.trigger_depth)),
+        |q, v| {
+            local_mut(q)?.trigger_depth = v.as_u32()?;
+            Some(())
+        }
+    ),
+    row!(
         spec("TRIGGER", LOCAL, AttributeForm::Flag),
         |q| Some(AttributeValue::Flag(local(q)?.trigger)),
         |q, v| {
             local_mut(q)?.trigger = v.as_flag()?;
+            Some(())
+        }
+    ),
+    row!(
+        spec("TRIGMPRI", LOCAL, PRIORITY),
+        |q| Some(AttributeValue::Number(u64::from(
+            local(q)?.trigger_message_priority.get()
+        ))),
+        |q, v| {
+            local_mut(q)?.trigger_message_priority = priority(v)?;
             Some(())
         }
     ),
@@ -394,9 +498,7 @@ static ROWS: &[Row<Queue>] = &[
 const NOT_SUPPORTED: &[&str] = &[
     "ACCTQ", "CAPEXPRY", "CLCHNAME", "CLUSNL", "CLUSTER", "CLWLPRTY", "CLWLRANK", "CLWLUSEQ",
     "CUSTOM", "DEFBIND", "DEFPRESP", "DEFREADA", "DEFSOPT", "DISTL", "IMGRCOVQ", "MAXFSIZE",
-    "MONQ", "PROCESS", "PROPCTL", "QDEPTHHI", "QDEPTHLO", "QDPHIEV", "QDPLOEV", "QDPMAXEV",
-    "QSVCIEV", "QSVCINT", "RETINTVL", "SCOPE", "STATQ", "STREAMQ", "STRMQOS", "TPIPE", "TRIGDPTH",
-    "TRIGMPRI",
+    "MONQ", "PROPCTL", "RETINTVL", "SCOPE", "STATQ", "STREAMQ", "STRMQOS", "TPIPE",
 ];
 
 impl Tabled for Queue {
@@ -453,11 +555,15 @@ impl LocalQueue {
             trigger: false,
             trigger_type: TriggerType::First,
             trigger_data: String::new(),
+            trigger_depth: 1,
+            trigger_message_priority: Priority::default(),
+            process_name: None,
             initiation_queue: None,
             backout_threshold: 0,
             backout_requeue_name: None,
             non_persistent_class: NonPersistentClass::Normal,
             share: true,
+            events: QueueEvents::default(),
             created: Timestamp::ZERO,
         }
     }
@@ -515,8 +621,25 @@ impl Queue {
             ObjectKind::AliasQueue => Some(Self::Alias(AliasQueue::with_defaults(name))),
             ObjectKind::SenderChannel
             | ObjectKind::ReceiverChannel
-            | ObjectKind::ServerConnectionChannel => None,
+            | ObjectKind::ServerConnectionChannel
+            | ObjectKind::Process => None,
         }
+    }
+
+    /// Whether the attributes agree with each other: `QDEPTHLO` is not above `QDEPTHHI`.
+    pub(crate) fn check_attributes(&self) -> Result<(), AttributeError> {
+        let Some(q) = local(self) else {
+            return Ok(());
+        };
+        let (low, high) = (q.events.depth_low_percent, q.events.depth_high_percent);
+        if low > high {
+            let problem = AttributeProblem::Value {
+                given: low.to_string(),
+                allowed: format!("a number not above QDEPTHHI, which is {high}"),
+            };
+            return Err(AttributeError::new("QDEPTHLO", problem));
+        }
+        Ok(())
     }
 
     /// What `DISPLAY` shows besides name and type, alphabetically.

@@ -2,13 +2,13 @@
 
 use core::time::Duration;
 
-use ferrymq_types::{Persistence, QueueManagerName, QueueName, Timestamp};
+use ferrymq_types::{Persistence, ProcessName, QueueManagerName, QueueName, Timestamp};
 
 use crate::attribute::{
     AttributeError, AttributeProblem, AttributeSpec, AttributeValue, Attributes, shorten,
 };
 use crate::{
-    DeliverySequence, Enabled, MessageSpeed, NonPersistentClass, ObjectKind,
+    DeliverySequence, Enabled, MessageSpeed, NonPersistentClass, ObjectKind, ServiceIntervalEvent,
     SslClientAuthentication, TriggerType, Usage, UseDlq,
 };
 
@@ -147,6 +147,7 @@ words!(Usage: "NORMAL" = Normal, "XMITQ" = Transmission);
 words!(DeliverySequence: "PRIORITY" = Priority, "FIFO" = Fifo);
 words!(NonPersistentClass: "NORMAL" = Normal, "HIGH" = High);
 words!(TriggerType: "FIRST" = First, "EVERY" = Every, "DEPTH" = Depth, "NONE" = None);
+words!(ServiceIntervalEvent: "HIGH" = High, "OK" = Ok, "NONE" = None);
 words!(Persistence: "NO" = NonPersistent, "YES" = Persistent);
 words!(MessageSpeed: "FAST" = Fast, "NORMAL" = Normal);
 words!(UseDlq: "YES" = Yes, "NO" = No);
@@ -161,6 +162,18 @@ pub(crate) fn queue_name(value: &AttributeValue) -> Option<Option<QueueName>> {
     match value.as_str()? {
         "" => Some(None),
         text => QueueName::new(text).ok().map(Some),
+    }
+}
+
+pub(crate) fn process_name_value(name: Option<&ProcessName>) -> AttributeValue {
+    AttributeValue::text(name.map_or("", ProcessName::as_str))
+}
+
+/// A process name, or none if the text is blank.
+pub(crate) fn process_name(value: &AttributeValue) -> Option<Option<ProcessName>> {
+    match value.as_str()? {
+        "" => Some(None),
+        text => ProcessName::new(text).ok().map(Some),
     }
 }
 
@@ -216,6 +229,7 @@ pub(crate) mod stored {
 
     pub(crate) const QUEUE: &str = "QUEUE";
     pub(crate) const CHANNEL: &str = "CHANNEL";
+    pub(crate) const PROCESS: &str = "PROCESSNAME";
     pub(crate) const TYPE: &str = "TYPE";
     /// The object id.
     pub(crate) const ID: &str = "OBJECTID";

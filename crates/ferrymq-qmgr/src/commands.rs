@@ -91,7 +91,7 @@ impl Executor<'_> {
                 let answer = self.delete(kind, &name, purge).await;
                 let missing = [2085, 4032].contains(&answer.reason.get());
                 if missing && ignore_state {
-                    Answer::nothing_to_delete(kind != DeleteKind::Channel)
+                    Answer::nothing_to_delete(kind.class())
                 } else {
                     answer
                 }
@@ -220,7 +220,8 @@ impl Executor<'_> {
                 | ObjectKind::AliasQueue
                 | ObjectKind::SenderChannel
                 | ObjectKind::ReceiverChannel
-                | ObjectKind::ServerConnectionChannel,
+                | ObjectKind::ServerConnectionChannel
+                | ObjectKind::Process,
             ) => None,
         };
         let closed = queue.filter(|queue| {
@@ -363,6 +364,7 @@ fn queue_status(q: &QueueStatistics, now: Timestamp) -> QueueStatus {
         oldest_message_age_seconds: q.oldest.map(|oldest| now.since(oldest).as_secs()),
         last_get: q.last_get,
         last_put: q.last_put,
+        trigger_used: false,
     }
 }
 

@@ -35,7 +35,7 @@ pub use ids::{
 };
 pub use limits::*;
 pub use message::Message;
-pub use names::{ChannelName, NameError, ObjectName, QueueManagerName, QueueName};
+pub use names::{ChannelName, NameError, ObjectName, ProcessName, QueueManagerName, QueueName};
 pub use pcf::{
     PCF_COMMAND_CHANNEL_EVENT, PCF_COMMAND_PERFORMANCE_EVENT, PCF_COMMAND_QUEUE_MANAGER_EVENT,
     PCF_PARAMETERS_MAX, PCF_TYPE_EVENT, PcfError, PcfMessage, PcfParameter, PcfValue,

@@ -121,6 +121,11 @@ name_type!(
     20
 );
 name_type!(
+    /// The name of a process: 1 to 48 characters of `A-Z a-z 0-9 . / _ %`. Case counts.
+    ProcessName,
+    48
+);
+name_type!(
     /// The name of any other object.
     ObjectName,
     48

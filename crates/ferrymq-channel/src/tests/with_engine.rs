@@ -9,8 +9,8 @@ use ferrymq_engine::{
     Request, RequestId,
 };
 use ferrymq_objects::{
-    DeliverySequence, Enabled, LocalQueue, NonPersistentClass, Queue, QueueBase, QueueManager,
-    QueueManagerAttributes, TriggerType, Usage,
+    DeliverySequence, Enabled, LocalQueue, Queue, QueueBase, QueueManager, QueueManagerAttributes,
+    Usage,
 };
 use ferrymq_types::{Epoch, ObjectId, Persistence, Position, Priority, QueueManagerId, Timestamp};
 
@@ -35,20 +35,12 @@ fn local_queue(id: u64, name: &str, usage: Usage) -> (ferrymq_types::QueueName, 
             default_persistence: Persistence::NonPersistent,
             altered: START,
         },
-        get: Enabled::Yes,
-        max_depth: 5000,
-        max_message_length: 4_194_304,
         delivery_sequence: DeliverySequence::Fifo,
         usage,
         trigger: usage == Usage::Transmission,
-        trigger_type: TriggerType::First,
         trigger_data: channel_name().to_string(),
-        initiation_queue: None,
-        backout_threshold: 0,
-        backout_requeue_name: None,
-        non_persistent_class: NonPersistentClass::Normal,
-        share: true,
         created: START,
+        ..LocalQueue::with_defaults(queue(name))
     };
     (queue(name), Queue::Local(definition))
 }
@@ -56,16 +48,12 @@ fn local_queue(id: u64, name: &str, usage: Usage) -> (ferrymq_types::QueueName, 
 fn definitions(name: &str, id: u8, dead_letter: bool) -> Arc<QueueManager> {
     Arc::new(QueueManager {
         attributes: QueueManagerAttributes {
-            name: qmgr(name),
-            id: QueueManagerId::new([id; 16]),
-            description: String::new(),
             dead_letter_queue_name: dead_letter.then(|| queue("DLQ")),
-            default_transmission_queue: None,
-            max_message_length: 4_194_304,
-            max_uncommitted_messages: 10_000,
-            max_handles: 256,
-            created: START,
-            altered: START,
+            ..QueueManagerAttributes::with_defaults(
+                qmgr(name),
+                QueueManagerId::new([id; 16]),
+                START,
+            )
         },
         queues: BTreeMap::from([
             local_queue(1, "Q", Usage::Normal),
@@ -73,6 +61,7 @@ fn definitions(name: &str, id: u8, dead_letter: bool) -> Arc<QueueManager> {
             local_queue(3, "QM2", Usage::Transmission),
         ]),
         channels: BTreeMap::new(),
+        processes: BTreeMap::new(),
         node: 1,
     })
 }

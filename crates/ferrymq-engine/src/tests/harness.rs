@@ -7,9 +7,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use ferrymq_objects::{
-    AliasQueue, Channel, ChannelBase, DeliverySequence, Enabled, LocalQueue, MessageSpeed,
-    NonPersistentClass, Queue, QueueBase, QueueManager, QueueManagerAttributes, RemoteQueue,
-    SenderChannel, TriggerType, Usage, UseDlq,
+    AliasQueue, Channel, ChannelBase, DeliverySequence, Enabled, LocalQueue, MessageSpeed, Queue,
+    QueueBase, QueueManager, QueueManagerAttributes, RemoteQueue, SenderChannel, Usage, UseDlq,
 };
 use ferrymq_types::{
     ChannelName, CorrelationId, Epoch, MessageDescriptor, MessageId, ObjectId, Persistence,
@@ -59,20 +58,7 @@ fn base(id: u64, name: &str) -> QueueBase {
 pub(super) fn local(id: u64, name: &str) -> LocalQueue {
     LocalQueue {
         base: base(id, name),
-        get: Enabled::Yes,
-        max_depth: 5000,
-        max_message_length: 4_194_304,
-        delivery_sequence: DeliverySequence::Priority,
-        usage: Usage::Normal,
-        trigger: false,
-        trigger_type: TriggerType::First,
-        trigger_data: String::new(),
-        initiation_queue: None,
-        backout_threshold: 0,
-        backout_requeue_name: None,
-        non_persistent_class: NonPersistentClass::Normal,
-        share: true,
-        created: Timestamp::ZERO,
+        ..LocalQueue::with_defaults(queue_name(name))
     }
 }
 
@@ -144,16 +130,12 @@ pub(super) fn definitions() -> QueueManager {
     ];
     QueueManager {
         attributes: QueueManagerAttributes {
-            name: qmgr_name("QM1"),
-            id: QueueManagerId::new([1; 16]),
-            description: String::new(),
             dead_letter_queue_name: Some(queue_name("DLQ")),
-            default_transmission_queue: None,
-            max_message_length: 4_194_304,
-            max_uncommitted_messages: 10_000,
-            max_handles: 256,
-            created: Timestamp::ZERO,
-            altered: Timestamp::ZERO,
+            ..QueueManagerAttributes::with_defaults(
+                qmgr_name("QM1"),
+                QueueManagerId::new([1; 16]),
+                Timestamp::ZERO,
+            )
         },
         queues: queues
             .into_iter()
@@ -163,6 +145,7 @@ pub(super) fn definitions() -> QueueManager {
             channel_name("QM1.TO.QM2"),
             Channel::Sender(sender_channel(100)),
         )]),
+        processes: BTreeMap::new(),
         node: 1,
     }
 }

@@ -1,6 +1,6 @@
 //! Definitions as rows.
 //!
-//! Keys start with a letter: `d` a definition (queue manager name, zero byte, then nothing, or `c` or `q` and the object's name), `r` a
+//! Keys start with a letter: `d` a definition (queue manager name, zero byte, then nothing, or `c`, `p` or `q` and the object's name), `r` a
 //! remembered request (index in the log), `s` how far all this is. So a queue manager comes before its objects.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -9,7 +9,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use prost::Message as _;
 
-use ferrymq_objects::{Applied, Command, CommandError, Definitions, ObjectKind, QueueManager};
+use ferrymq_objects::{
+    Applied, Command, CommandError, Definitions, ObjectClass, ObjectKind, QueueManager,
+};
 use ferrymq_proto::storage::FormatError;
 use ferrymq_proto::storage_v1 as pb;
 use ferrymq_store::StoreError;
@@ -66,12 +68,19 @@ impl Changes {
     }
 }
 
-fn definition_key(queue_manager: &QueueManagerName, object: Option<(bool, &str)>) -> Vec<u8> {
+fn definition_key(
+    queue_manager: &QueueManagerName,
+    object: Option<(ObjectClass, &str)>,
+) -> Vec<u8> {
     let mut key = vec![DEFINITION];
     key.extend_from_slice(queue_manager.as_str().as_bytes());
     key.push(0);
-    if let Some((is_queue, name)) = object {
-        key.push(if is_queue { b'q' } else { b'c' });
+    if let Some((class, name)) = object {
+        key.push(match class {
+            ObjectClass::Channel => b'c',
+            ObjectClass::Process => b'p',
+            ObjectClass::Queue => b'q',
+        });
         key.extend_from_slice(name.as_bytes());
     }
     key
@@ -144,13 +153,13 @@ impl Applicable {
                 kind, name: object, ..
             } => {
                 if let Some(value) = object_row(name, queue_manager, *kind, object) {
-                    changes.put(definition_key(name, Some((kind.is_queue(), object))), value);
+                    changes.put(definition_key(name, Some((kind.class(), object))), value);
                 }
             }
             Applied::Deleted {
                 kind, name: object, ..
             } => {
-                changes.delete(definition_key(name, Some((kind.is_queue(), object))));
+                changes.delete(definition_key(name, Some((kind.class(), object))));
             }
         }
     }
@@ -205,14 +214,22 @@ fn queue_manager_rows(
         codec::encode_queue_manager(queue_manager),
     );
     let queues = queue_manager.queues.iter().map(|(queue, definition)| {
-        let key = definition_key(name, Some((true, queue.as_str())));
+        let key = definition_key(name, Some((ObjectClass::Queue, queue.as_str())));
         (key, codec::encode_queue(name, definition))
     });
     let channels = queue_manager.channels.iter().map(|(channel, definition)| {
-        let key = definition_key(name, Some((false, channel.as_str())));
+        let key = definition_key(name, Some((ObjectClass::Channel, channel.as_str())));
         (key, codec::encode_channel(name, definition))
     });
-    std::iter::once(own).chain(channels).chain(queues).collect()
+    let processes = queue_manager.processes.iter().map(|(process, definition)| {
+        let key = definition_key(name, Some((ObjectClass::Process, process.as_str())));
+        (key, codec::encode_process(name, definition))
+    });
+    std::iter::once(own)
+        .chain(channels)
+        .chain(processes)
+        .chain(queues)
+        .collect()
 }
 
 fn object_row(
@@ -221,19 +238,20 @@ fn object_row(
     kind: ObjectKind,
     name: &str,
 ) -> Option<Vec<u8>> {
-    if kind.is_queue() {
-        let found = queue_manager
-            .queues
-            .iter()
-            .find(|(n, _)| n.as_str() == name)?;
-        Some(codec::encode_queue(owner, found.1))
-    } else {
-        let found = queue_manager
-            .channels
-            .iter()
-            .find(|(n, _)| n.as_str() == name)?;
-        Some(codec::encode_channel(owner, found.1))
-    }
+    Some(match kind.class() {
+        ObjectClass::Queue => {
+            let mut all = queue_manager.queues.iter();
+            codec::encode_queue(owner, all.find(|(n, _)| n.as_str() == name)?.1)
+        }
+        ObjectClass::Channel => {
+            let mut all = queue_manager.channels.iter();
+            codec::encode_channel(owner, all.find(|(n, _)| n.as_str() == name)?.1)
+        }
+        ObjectClass::Process => {
+            let mut all = queue_manager.processes.iter();
+            codec::encode_process(owner, all.find(|(n, _)| n.as_str() == name)?.1)
+        }
+    })
 }
 
 fn count(definitions: &Definitions) -> u64 {
@@ -243,6 +261,7 @@ fn count(definitions: &Definitions) -> u64 {
         .map(|q| {
             (q.queues.len() as u64)
                 .saturating_add(q.channels.len() as u64)
+                .saturating_add(q.processes.len() as u64)
                 .saturating_add(1)
         })
         .fold(0, u64::saturating_add)

@@ -130,7 +130,7 @@ fn a_command_that_lacks_something_is_refused() {
 #[test]
 fn answers_read_back_as_they_were() {
     let refused = CommandError::NotFound {
-        queue: true,
+        class: ferrymq_objects::ObjectClass::Queue,
         name: "Q".to_owned(),
     };
     for outcome in [

@@ -30,6 +30,7 @@ fn bench() -> Bench {
             oldest_message_age_seconds: Some(60),
             last_get: None,
             last_put: Some(Timestamp::from_millis(951_782_399_999)),
+            trigger_used: false,
         },
     );
     b
@@ -85,8 +86,13 @@ AMQ8409I: Display Queue details.
    IPPROCS(2)                              MAXDEPTH(5000)
    MAXMSGL(4194304)                        MSGDLVSQ(PRIORITY)
    NPMCLASS(NORMAL)                        OPPROCS(3)
-   PUT(ENABLED)                            SHARE
-   TRIGDATA( )                             NOTRIGGER
+   PROCESS( )                              PUT(ENABLED)
+   QDEPTHHI(80)                            QDEPTHLO(20)
+   QDPHIEV(DISABLED)                       QDPLOEV(DISABLED)
+   QDPMAXEV(ENABLED)                       QSVCIEV(NONE)
+   QSVCINT(999999999)                      SHARE
+   TRIGDATA( )                             TRIGDPTH(1)
+   NOTRIGGER                               TRIGMPRI(0)
    TRIGTYPE(FIRST)                         USAGE(NORMAL)"
     );
     assert_eq!(
@@ -316,4 +322,58 @@ fn every_state_of_a_channel_has_its_word() {
         words.join(" "),
         "INACTIVE INITIALIZING STARTING BINDING REQUESTING RUNNING PAUSED STOPPING RETRYING STOPPED"
     );
+}
+
+#[test]
+fn a_process_is_defined_shown_altered_and_deleted() {
+    let mut b = Bench::new();
+    assert_eq!(
+        show(
+            &mut b,
+            "DEF PRO(ORDERS) APPLICID('/usr/bin/orders -a') USERDATA(x) DESCR('starts it')"
+        ),
+        "AMQ8010I: FerryMQ process created."
+    );
+    assert_eq!(
+        show(&mut b, "ALT PROCESS(ORDERS) APPLTYPE(70000)"),
+        "AMQ8012I: FerryMQ process changed."
+    );
+    assert_eq!(
+        show(&mut b, "DIS PROCESS(ORDERS)"),
+        "\
+AMQ8407I: Display Process details.
+   PROCESS(ORDERS)                         ALTDATE(2000-02-28)
+   ALTTIME(23.59.59)                       APPLICID(/usr/bin/orders -a)
+   APPLTYPE(70000)                         DESCR(starts it)
+   ENVRDATA( )                             USERDATA(X)"
+    );
+    assert_eq!(
+        show(&mut b, "DIS PRO(*) APPLTYPE WHERE(APPLTYPE EQ UNIX)"),
+        "\
+AMQ8407I: Display Process details.
+   PROCESS(SYSTEM.DEFAULT.PROCESS)         APPLTYPE(UNIX)"
+    );
+    assert_eq!(
+        show(&mut b, "DELETE PROCESS(ORDERS)"),
+        "AMQ8011I: FerryMQ process deleted."
+    );
+    assert_eq!(
+        show(&mut b, "DIS PRO(ORDERS)"),
+        "AMQ8147E: FerryMQ object ORDERS not found."
+    );
+}
+
+#[test]
+fn a_depth_trigger_that_was_used_is_shown_as_notrigger() {
+    let mut b = Bench::new();
+    b.must("DEF QL(ORDERS) TRIGGER TRIGTYPE(DEPTH) TRIGDPTH(3) TRIGMPRI(2) PROCESS(P)");
+    let shown = "DIS QL(ORDERS) TRIGGER TRIGDPTH";
+    assert!(show(&mut b, shown).contains(" TRIGGER"));
+    let name = QueueName::new("ORDERS").unwrap();
+    let used = QueueStatus {
+        trigger_used: true,
+        ..QueueStatus::default()
+    };
+    b.status.queues.insert(name, used);
+    assert!(show(&mut b, shown).contains("NOTRIGGER"));
 }

@@ -1,6 +1,6 @@
 //! The shape of a report, and every line of a message.
 
-use ferrymq_objects::{Applied, ObjectKind};
+use ferrymq_objects::{Applied, ObjectClass, ObjectKind};
 use ferrymq_types::{ObjectId, QueueManagerId, ReasonCode};
 
 use super::Bench;
@@ -195,11 +195,11 @@ fn every_message_has_its_line() {
             "AMQ8016I: FerryMQ channel changed.",
         ),
         (
-            Answer::nothing_to_delete(true),
+            Answer::nothing_to_delete(ObjectClass::Queue),
             "AMQ8007I: FerryMQ queue deleted.",
         ),
         (
-            Answer::nothing_to_delete(false),
+            Answer::nothing_to_delete(ObjectClass::Channel),
             "AMQ8015I: FerryMQ channel deleted.",
         ),
         (

@@ -30,7 +30,12 @@ fn value(spec: &'static AttributeSpec) -> BoxedStrategy<AttributeValue> {
             .prop_map(|w: &str| AttributeValue::Word(w.to_owned()))
             .boxed(),
         AttributeForm::Flag => any::<bool>().prop_map(AttributeValue::Flag).boxed(),
-        AttributeForm::QueueName | AttributeForm::QueueManagerName => {
+        AttributeForm::ApplicationType => prop_oneof![
+            select(vec!["UNIX", "WINDOWSNT", "DEF"]).prop_map(|w| AttributeValue::Word(w.into())),
+            (65_536_u64..=999_999_999).prop_map(AttributeValue::Number),
+        ]
+        .boxed(),
+        AttributeForm::QueueName | AttributeForm::QueueManagerName | AttributeForm::ProcessName => {
             prop_oneof![Just(String::new()), name(48)]
                 .prop_map(AttributeValue::Text)
                 .boxed()
@@ -62,7 +67,7 @@ fn attributes(specs: Vec<&'static AttributeSpec>) -> impl Strategy<Value = Attri
 
 fn statement() -> impl Strategy<Value = Statement> {
     select(ObjectKind::ALL.to_vec()).prop_flat_map(|kind| {
-        let max = if kind.is_queue() { 48 } else { 20 };
+        let max = if kind.is_channel() { 20 } else { 48 };
         let define = (
             name(max),
             attributes(kind.attributes()),
@@ -91,10 +96,10 @@ fn statement() -> impl Strategy<Value = Statement> {
             .prop_map(|(attributes, force)| Statement::AlterQueueManager { attributes, force });
         let delete = (name(max), any::<bool>(), any::<bool>()).prop_map(
             move |(name, purge, ignore_state)| Statement::Delete {
-                kind: if kind.is_queue() {
-                    DeleteKind::Kind(kind)
-                } else {
+                kind: if kind.is_channel() {
                     DeleteKind::Channel
+                } else {
+                    DeleteKind::Kind(kind)
                 },
                 name,
                 purge: purge && kind == ObjectKind::LocalQueue,

@@ -1,14 +1,14 @@
 //! The attribute tables: complete, lossless, and with IBM MQ's defaults and ranges.
 
 use ferrymq_types::{
-    ChannelName, ObjectId, QueueManagerId, QueueManagerName, QueueName, Timestamp,
+    ChannelName, ObjectId, ProcessName, QueueManagerId, QueueManagerName, QueueName, Timestamp,
 };
 
 use super::{Bench, number, text, word};
 use crate::queue_table::queue_attributes;
 use crate::{
-    AttributeForm, AttributeProblem, AttributeValue, Attributes, Channel, ObjectKind, Queue,
-    QueueManagerAttributes, queue_manager_attributes,
+    AttributeForm, AttributeProblem, AttributeValue, Attributes, Channel, ObjectKind, Process,
+    Queue, QueueManagerAttributes, queue_manager_attributes,
 };
 
 /// A value of `form` that is not `default`, if there is one.
@@ -27,6 +27,8 @@ fn other(form: AttributeForm, default: &AttributeValue) -> AttributeValue {
         AttributeForm::Flag => AttributeValue::Flag(default.as_flag() != Some(true)),
         AttributeForm::QueueName => text("other/Queue"),
         AttributeForm::QueueManagerName => text("OTHER%QM"),
+        AttributeForm::ProcessName => text("other/Process"),
+        AttributeForm::ApplicationType => number(65_536),
         AttributeForm::ConnectionName => text("h1(1414),h2"),
     }
 }
@@ -44,7 +46,12 @@ fn changed(defaults: &Attributes) -> impl Fn(&crate::AttributeSpec) -> (String, 
 #[test]
 fn every_definition_comes_back_from_a_snapshot_whole() {
     for kind in ObjectKind::ALL {
-        let plain = if kind.is_queue() {
+        let plain = if kind == ObjectKind::Process {
+            let mut process = Process::with_defaults(ProcessName::new("a/B").unwrap());
+            process.id = ObjectId::new(9);
+            process.altered = Timestamp::from_millis(77);
+            process.to_attributes()
+        } else if kind.is_queue() {
             let mut queue = Queue::with_defaults(kind, QueueName::new("a/B").unwrap()).unwrap();
             queue.base_mut().id = ObjectId::new(9);
             queue.base_mut().altered = Timestamp::from_millis(77);
@@ -67,7 +74,9 @@ fn every_definition_comes_back_from_a_snapshot_whole() {
             .chain(other.iter().cloned())
             .collect();
         for stored in [&plain, &merged] {
-            let again = if kind.is_queue() {
+            let again = if kind == ObjectKind::Process {
+                Process::from_attributes(stored).unwrap().to_attributes()
+            } else if kind.is_queue() {
                 Queue::from_attributes(stored).unwrap().to_attributes()
             } else {
                 Channel::from_attributes(stored).unwrap().to_attributes()
@@ -134,6 +143,14 @@ fn the_structs_have_no_field_that_a_snapshot_forgets() {
     attributes.max_handles = 1;
     attributes.max_message_length = 40_000;
     attributes.max_uncommitted_messages = 2;
+    attributes.trigger_interval = core::time::Duration::from_millis(7);
+    attributes.events = crate::QueueManagerEvents {
+        inhibit: crate::Enabled::Yes,
+        local: crate::Enabled::Yes,
+        remote: crate::Enabled::Yes,
+        performance: crate::Enabled::Yes,
+        start_stop: crate::Enabled::No,
+    };
     assert_eq!(
         QueueManagerAttributes::from_attributes(&attributes.to_attributes()),
         Ok(attributes)
@@ -192,7 +209,9 @@ fn tables_are_in_alphabetical_order_and_name_nothing_twice() {
 #[test]
 fn defaults_are_those_of_ibm_mq() {
     let shown = |kind: ObjectKind| -> String {
-        let pairs = if kind.is_queue() {
+        let pairs = if kind == ObjectKind::Process {
+            Process::with_defaults(ProcessName::new("P").unwrap()).displayed()
+        } else if kind.is_queue() {
             let name = QueueName::new("Q").unwrap();
             Queue::with_defaults(kind, name).unwrap().displayed()
         } else {
@@ -216,8 +235,9 @@ fn defaults_are_those_of_ibm_mq() {
         (
             ObjectKind::LocalQueue,
             "BOQNAME() BOTHRESH(0) DEFPRTY(0) DEFPSIST(NO) DEFTYPE(PREDEFINED) DESCR() GET(ENABLED) HARDENBO INITQ() \
-             MAXDEPTH(5000) MAXMSGL(4194304) MSGDLVSQ(PRIORITY) NPMCLASS(NORMAL) PUT(ENABLED) SHARE TRIGDATA() NOTRIGGER \
-             TRIGTYPE(FIRST) USAGE(NORMAL)",
+             MAXDEPTH(5000) MAXMSGL(4194304) MSGDLVSQ(PRIORITY) NPMCLASS(NORMAL) PROCESS() PUT(ENABLED) QDEPTHHI(80) \
+             QDEPTHLO(20) QDPHIEV(DISABLED) QDPLOEV(DISABLED) QDPMAXEV(ENABLED) QSVCIEV(NONE) QSVCINT(999999999) SHARE \
+             TRIGDATA() TRIGDPTH(1) NOTRIGGER TRIGMPRI(0) TRIGTYPE(FIRST) USAGE(NORMAL)",
         ),
         (
             ObjectKind::RemoteQueue,
@@ -243,6 +263,10 @@ fn defaults_are_those_of_ibm_mq() {
             "DESCR() HBINT(300) MAXINST(999999999) MAXMSGL(4194304) MCAUSER() SSLCAUTH(REQUIRED) SSLCIPH() SSLPEER() \
              TRPTYPE(TCP)",
         ),
+        (
+            ObjectKind::Process,
+            "APPLICID() APPLTYPE(UNIX) DESCR() ENVRDATA() USERDATA()",
+        ),
     ] {
         assert_eq!(shown(kind), expected);
     }
@@ -250,7 +274,17 @@ fn defaults_are_those_of_ibm_mq() {
     let created = Timestamp::from_millis(951_782_399_999);
     let qmgr = QueueManagerAttributes::with_defaults(name, QueueManagerId::NONE, created);
     assert_eq!(qmgr.id_text(), "QM1_2000-02-28_23.59.59");
-    assert!(qmgr.displayed().contains(&("MAXUMSGS", number(10_000))));
+    for default in [
+        ("MAXUMSGS", number(10_000)),
+        ("TRIGINT", number(999_999_999)),
+        ("INHIBTEV", word("DISABLED")),
+        ("LOCALEV", word("DISABLED")),
+        ("PERFMEV", word("DISABLED")),
+        ("REMOTEEV", word("DISABLED")),
+        ("STRSTPEV", word("ENABLED")),
+    ] {
+        assert!(qmgr.displayed().contains(&default), "{default:?}");
+    }
 }
 
 #[test]
@@ -265,6 +299,9 @@ fn values_are_read_as_the_attribute_takes_them() {
     assert_eq!(read(local, "BOQNAME", " "), Ok(text("")));
     assert_eq!(read(local, "BOQNAME", "a.b  "), Ok(text("a.b")));
     assert_eq!(read(ObjectKind::AliasQueue, "TARGQ", "Q"), Ok(text("Q")));
+    let process = ObjectKind::Process;
+    assert_eq!(read(process, "APPLTYPE", "def"), Ok(word("DEF")));
+    assert_eq!(read(process, "APPLTYPE", "70000"), Ok(number(70_000)));
     assert_eq!(
         read(sender, "CONNAME", "a(1414), 10.0.0.1 (1415)"),
         Ok(text("a(1414), 10.0.0.1 (1415)"))
@@ -280,6 +317,14 @@ fn values_are_read_as_the_attribute_takes_them() {
         (local, "DESCR", "a\u{7}"),
         (local, "DESCR", &"x".repeat(65)),
         (local, "TRIGGER", "YES"),
+        (local, "TRIGDPTH", "0"),
+        (local, "TRIGMPRI", "10"),
+        (local, "QDEPTHHI", "101"),
+        (local, "QSVCIEV", "LOW"),
+        (ObjectKind::Process, "APPLTYPE", "COBOL"),
+        (ObjectKind::Process, "APPLTYPE", "6"),
+        (ObjectKind::Process, "APPLTYPE", "+65536"),
+        (ObjectKind::Process, "APPLICID", &"x".repeat(257)),
         (sender, "BATCHSZ", "0"),
         (sender, "BATCHSZ", "10000"),
         (sender, "SEQWRAP", "99"),

@@ -2,15 +2,18 @@
 
 use std::sync::Arc;
 
-use ferrymq_types::{ChannelName, ObjectId, QueueManagerId, QueueManagerName, QueueName};
+use ferrymq_types::{
+    ChannelName, ObjectId, ProcessName, QueueManagerId, QueueManagerName, QueueName,
+};
 
 use super::{Bench, attributes, define, number, text, word};
 use crate::ObjectKind::{
-    AliasQueue, LocalQueue, ReceiverChannel, RemoteQueue, SenderChannel, ServerConnectionChannel,
+    AliasQueue, LocalQueue, Process, ReceiverChannel, RemoteQueue, SenderChannel,
+    ServerConnectionChannel,
 };
 use crate::{
     Action, Applied, AttributeError, AttributeProblem, AttributeValue, Command, CommandError,
-    DeleteKind, ObjectKind, Queue, REQUESTS_REMEMBERED_MAX, Remembered,
+    DeleteKind, ObjectClass, ObjectKind, Queue, REQUESTS_REMEMBERED_MAX, Remembered,
 };
 
 fn queue<'a>(b: &'a Bench, name: &str) -> &'a Queue {
@@ -64,9 +67,13 @@ fn a_new_queue_manager_has_its_system_objects() {
     assert_eq!(
         names,
         [
+            "SYSTEM.ADMIN.CHANNEL.EVENT",
+            "SYSTEM.ADMIN.PERFM.EVENT",
+            "SYSTEM.ADMIN.QMGR.EVENT",
             "SYSTEM.CHANNEL.INITQ",
             "SYSTEM.DEAD.LETTER.QUEUE",
             "SYSTEM.DEFAULT.ALIAS.QUEUE",
+            "SYSTEM.DEFAULT.INITIATION.QUEUE",
             "SYSTEM.DEFAULT.LOCAL.QUEUE",
             "SYSTEM.DEFAULT.REMOTE.QUEUE"
         ]
@@ -88,10 +95,11 @@ fn a_new_queue_manager_has_its_system_objects() {
         .values()
         .map(|q| q.base().id)
         .chain(b.qm1().channels.values().map(|c| c.base().id))
+        .chain(b.qm1().processes.values().map(|p| p.id))
         .collect();
-    assert_eq!(ids.len(), 8);
+    assert_eq!(ids.len(), 13);
     assert!(!ids.contains(&ObjectId::ZERO));
-    assert_eq!(b.definitions.next_object_id, ObjectId::new(9));
+    assert_eq!(b.definitions.next_object_id, ObjectId::new(14));
 }
 
 #[test]
@@ -464,11 +472,11 @@ fn every_remembered_answer_comes_back_from_its_words() {
             name: name(),
         },
         CommandError::NotFound {
-            queue: true,
+            class: ObjectClass::Queue,
             name: name(),
         },
         CommandError::NotFound {
-            queue: false,
+            class: ObjectClass::Channel,
             name: name(),
         },
         CommandError::WrongType {
@@ -506,4 +514,48 @@ fn every_remembered_answer_comes_back_from_its_words() {
     }
     assert_eq!(Remembered::from_words([5; 16], &["NEWER".to_owned()]), None);
     assert_eq!(Remembered::from_words([5; 16], &[]), None);
+}
+
+#[test]
+fn a_process_is_defined_altered_and_deleted_beside_a_queue_of_its_name() {
+    let mut b = Bench::new();
+    b.define(LocalQueue, "ORDERS", &[("PROCESS", text("ORDERS"))]);
+    b.define(
+        Process,
+        "ORDERS",
+        &[
+            ("APPLICID", text("/usr/bin/orders")),
+            ("APPLTYPE", word("DEF")),
+        ],
+    );
+    b.must(alter(Process, "ORDERS", &[("USERDATA", text("-v"))]));
+    let name = ProcessName::new("ORDERS").unwrap();
+    let process = b.qm1().processes[&name].clone();
+    assert_eq!(process.application_id, "/usr/bin/orders");
+    assert_eq!(
+        (process.application_type, process.user_data.as_str()),
+        (6, "-v")
+    );
+    b.must(delete(Process, "ORDERS"));
+    assert!(!b.qm1().processes.contains_key(&name));
+    assert_eq!(shown(queue(&b, "ORDERS"), "PROCESS"), text("ORDERS"));
+    let missing = b.apply(delete(Process, "ORDERS")).unwrap_err();
+    assert_eq!(missing.reason().get(), 2085);
+    let remembered = Remembered {
+        request: [1; 16],
+        outcome: Err(missing),
+    };
+    let words = remembered.outcome_words();
+    assert_eq!(Remembered::from_words([1; 16], &words), Some(remembered));
+}
+
+#[test]
+fn the_low_limit_of_depth_events_is_not_above_the_high_one() {
+    let mut b = Bench::new();
+    b.define(LocalQueue, "Q", &[("QDEPTHLO", number(80))]);
+    for pairs in [[("QDEPTHLO", number(81))], [("QDEPTHHI", number(79))]] {
+        let refused = b.apply(alter(LocalQueue, "Q", &pairs)).unwrap_err();
+        assert!(refused.to_string().contains("QDEPTHLO"), "{refused}");
+    }
+    assert_eq!(shown(queue(&b, "Q"), "QDEPTHHI"), number(80));
 }
