@@ -56,6 +56,18 @@ pub fn binary() -> PathBuf {
     beside
 }
 
+/// The executable with crash points, if `FERRYMQ_CRASH_POINTS_BIN` names it; a test without it says that it is skipped.
+#[must_use]
+pub fn crash_points_binary() -> Option<PathBuf> {
+    let binary = std::env::var_os("FERRYMQ_CRASH_POINTS_BIN").map(PathBuf::from);
+    if binary.is_none() {
+        println!(
+            "SKIPPED: FERRYMQ_CRASH_POINTS_BIN names no binary with crash points; `cargo xtask test` makes one"
+        );
+    }
+    binary
+}
+
 /// Certificates, configuration and processes of some nodes, in a directory of their own.
 #[derive(Debug)]
 pub struct Nodes {
@@ -220,6 +232,19 @@ impl Nodes {
         let mut child = self.nodes[number - 1].child.take().expect("the node runs");
         child.kill().expect("kill");
         child.wait().expect("wait");
+    }
+
+    /// Tells node `number` to stop, as a service manager does (SIGTERM), and waits until it has.
+    ///
+    /// # Panics
+    /// If it does not run, or does not end well, or not in time.
+    pub fn terminate(&mut self, number: usize) {
+        let child = self.nodes[number - 1].child.as_ref();
+        let id = child.expect("the node runs").id().to_string();
+        let told = Command::new("kill").args(["-TERM", &id]).status();
+        assert!(told.expect("run kill").success(), "node {number} is told");
+        let status = self.wait_ended(number);
+        assert!(status.success(), "node {number} stopped badly: {status}");
     }
 
     /// Waits until node `number` has ended by itself.

@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 use ferrymq_client::{Client, Session};
-use ferrymq_tests::cluster::{Nodes, PATIENCE, binary};
+use ferrymq_tests::cluster::{Nodes, PATIENCE, binary, crash_points_binary};
 use ferrymq_tests::traffic::{get_from, put_to};
 use ferrymq_types::ReasonCode;
 
@@ -159,6 +159,108 @@ async fn inv_s3_a_torn_tail_is_cut_off_and_nothing_acknowledged_with_it() {
     assert_eq!(drain(&nodes).await, (0..20).collect::<Vec<_>>());
 }
 
+/// Puts numbered messages, each of several blocks, until the node is gone; says which were acknowledged and how the last one
+/// failed.
+async fn put_until_the_end(nodes: &Nodes) -> (Vec<u32>, ReasonCode) {
+    let session = session(nodes).await;
+    let begun = Instant::now();
+    for number in 0_u32.. {
+        let mut data = number.to_be_bytes().to_vec();
+        data.resize(20_000, 7);
+        match session.put(put_to("A", data), None).await {
+            Ok(_) => {}
+            Err(error) => return ((0..number).collect(), error.reason()),
+        }
+        assert!(begun.elapsed() < PATIENCE, "the node does not end");
+    }
+    unreachable!("no number of puts is enough");
+}
+
+/// The node was stopped in good order and starts anew, with something in its environment that ends it.
+async fn start_to_end(nodes: &mut Nodes, binary: &Path, variable: (&str, &str)) {
+    tokio::task::block_in_place(|| nodes.terminate(1));
+    nodes.start_with(1, binary, &[variable]);
+    nodes.wait_up(1).await;
+}
+
+/// Where the last record of a segment begins, and how long the segment is.
+fn last_record(segment: &Path) -> (u64, u64) {
+    let bytes = std::fs::read(segment).expect("the segment");
+    let at = bytes
+        .chunks(4096)
+        .rposition(|block| block.get(16..18) == Some(b"FM"));
+    let at = at.expect("a record") * 4096;
+    (at as u64, bytes.len() as u64)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn inv_s3_a_record_that_was_torn_in_itself_is_cut_off() {
+    let Some(binary) = crash_points_binary() else {
+        return;
+    };
+    // Bytes of the last record that reached the disk: its first block, most of it, a part of its header.
+    for kept in [4096, 16_384, 40] {
+        let mut nodes = started().await;
+        let crash = ("FERRYMQ_CRASH_AT", "journal.after_write:40");
+        start_to_end(&mut nodes, &binary, crash).await;
+        let (acknowledged, _) = put_until_the_end(&nodes).await;
+        tokio::task::block_in_place(|| nodes.wait_ended(1));
+        assert!(acknowledged.len() > 5, "{acknowledged:?}");
+        let segment = newest_segment(&nodes);
+        let (record, end) = last_record(&segment);
+        let file = OpenOptions::new().write(true).open(&segment);
+        let file = file.expect("open it");
+        file.set_len(record + kept).expect("tear it");
+        file.set_len(end).expect("zeros where it was torn");
+        let (store, code) = examined(&nodes);
+        assert_eq!((code, &store["opens"]), (Some(0), &true.into()), "{store}");
+        if kept >= 4096 {
+            let torn = store["torn_tail"].as_str().unwrap_or_default();
+            assert!(torn.ends_with(&format!("at byte {record}")), "{store}");
+        }
+        start(&mut nodes).await;
+        assert_eq!(drain(&nodes).await, acknowledged, "{kept} bytes kept");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn inv_s2_a_failed_sync_stops_the_queue_manager_at_once_and_is_not_tried_again() {
+    let Some(binary) = crash_points_binary() else {
+        return;
+    };
+    for (fault, said) in [
+        ("journal.sync:40", "sync a segment of"),
+        ("journal.guard_sync:6", "guard.bin"),
+    ] {
+        let mut nodes = started().await;
+        start_to_end(&mut nodes, &binary, ("FERRYMQ_FAIL_AT", fault)).await;
+        let before = std::fs::read_to_string(nodes.log(1)).expect("the log");
+        let (acknowledged, reason) = put_until_the_end(&nodes).await;
+        // The put that waited for the sync is in doubt, or its connection ended first.
+        let in_doubt = [ReasonCode::IN_DOUBT, ReasonCode::CONNECTION_BROKEN];
+        assert!(in_doubt.contains(&reason), "{fault}: {reason}");
+        let status = tokio::task::block_in_place(|| nodes.wait_ended(1));
+        assert_eq!(status.code(), Some(1), "{fault}");
+        let log = std::fs::read_to_string(nodes.log(1)).expect("the log");
+        let log = log.get(before.len()..).unwrap_or_default();
+        let stops: Vec<&str> = log.lines().filter(|l| l.contains("FMQ9010S")).collect();
+        let [stop] = stops[..] else {
+            panic!("{fault}: it stops once, and says so: {log}");
+        };
+        assert!(stop.contains(said), "{fault}: {stop}");
+        assert!(stop.contains("os error 5"), "{fault}: {stop}");
+        println!("{stop}");
+        // What was acknowledged is there; the last put may be.
+        start(&mut nodes).await;
+        let mut found = drain(&nodes).await;
+        if found.len() > acknowledged.len() {
+            let in_doubt = u32::try_from(acknowledged.len()).expect("few");
+            assert_eq!(found.pop(), Some(in_doubt), "{fault}");
+        }
+        assert_eq!(found, acknowledged, "{fault}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn inv_s4_damage_is_refused_at_start_and_named_by_the_examination() {
     type Damage = fn(&Nodes);
@@ -189,12 +291,8 @@ async fn inv_s4_damage_is_refused_at_start_and_named_by_the_examination() {
             client.put(put).await.expect("put");
         }
         drop(client);
-        // The guard names what was acknowledged a moment after the last put.
-        let (idle, start) = (Duration::from_secs(2), Instant::now());
-        while start.elapsed() < idle {
-            tokio::time::sleep(LOOK).await;
-        }
-        nodes.kill(1);
+        // A stop in good order: the guard names everything that was acknowledged.
+        tokio::task::block_in_place(|| nodes.terminate(1));
         damage(&nodes);
         let (store, code) = examined(&nodes);
         assert_eq!(

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use ferrymq_store::{Guard, LogRead, LogSync, Place, RowCounts, StoreError, crash_point};
+use ferrymq_store::{
+    Guard, LogRead, LogSync, Place, RowCounts, StoreError, crash_point, fault_point,
+};
 use ferrymq_types::{Epoch, Position};
 
 use crate::{
@@ -99,7 +101,8 @@ impl<D: Disk> Shared<D> {
         if !files.is_empty() {
             crash_point("journal.before_sync");
             for file in files {
-                file.sync().map_err(|e| {
+                let synced = fault_point("journal.sync").and_then(|()| file.sync());
+                synced.map_err(|e| {
                     self.fail(StoreError::io("sync a segment of", self.disk.path(""), e))
                 })?;
             }
@@ -135,8 +138,8 @@ impl<D: Disk> Shared<D> {
                 segments: state.live.iter().map(|l| l.named).collect::<Vec<Named>>(),
             }
         };
-        block
-            .write(&serial.file, self.secret)
+        fault_point("journal.guard_sync")
+            .and_then(|()| block.write(&serial.file, self.secret))
             .map_err(|e| self.fail(StoreError::io("write", self.disk.path(guard::NAME), e)))?;
         serial.generation = block.generation;
         serial.written = Instant::now();

@@ -21,6 +21,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use tracing::{debug, error, info, warn};
 
 use crate::answers::Answers;
+use crate::channels::with_causes;
 use crate::clock::Clock;
 use crate::handle::{AnswerTo, Asking, Job, QueueManagerHandle, ReadMessage};
 
@@ -233,11 +234,11 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
                     Woken::Tick => self.step(Input::Ticked),
                     Woken::Idle => {
                         self.guard_behind = false;
-                        self.syncer.sync_guard().map_err(|e| e.to_string())?;
+                        self.syncer.sync_guard().map_err(|e| with_causes(&e))?;
                     }
                     Woken::Synced(result) => {
                         self.flushing = false;
-                        self.release(result.map_err(|e| e.to_string())?);
+                        self.release(result.map_err(|e| with_causes(&e))?);
                     }
                 }
             }
@@ -518,7 +519,7 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
         }
         if self.jobs.is_empty() {
             ferrymq_store::crash_point("engine.before_sync");
-            let durable = self.syncer.sync().map_err(|e| e.to_string())?;
+            let durable = self.syncer.sync().map_err(|e| with_causes(&e))?;
             ferrymq_store::crash_point("engine.before_reply");
             self.release(durable);
             ferrymq_store::crash_point("engine.after_reply");
@@ -527,7 +528,8 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
         let flusher = match &mut self.flusher {
             Some(flusher) => flusher,
             none => none.insert(
-                Flusher::start(self.syncer.clone(), &self.parts.name).map_err(|e| e.to_string())?,
+                Flusher::start(self.syncer.clone(), &self.parts.name)
+                    .map_err(|e| with_causes(&e))?,
             ),
         };
         flusher.begin()?;
@@ -550,7 +552,7 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
                 self.write_sets.retain(|set| set.position > appended);
                 self.no_room(&error);
             }
-            Err(error) => return Err(error.to_string()),
+            Err(error) => return Err(with_causes(&error)),
         }
         Ok(())
     }
@@ -596,7 +598,7 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
             .parts
             .store
             .begin_checkpoint()
-            .map_err(|e| e.to_string())?;
+            .map_err(|e| with_causes(&e))?;
         let (Some(job), Some(jobs)) = (begun, self.internal.upgrade()) else {
             return Ok(());
         };
@@ -619,7 +621,7 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
             Ok(()) => {}
             // The reserve has been given back: the next try has that much room.
             Err(error) if error.is_no_space() => self.no_room(&error),
-            Err(error) => return Err(error.to_string()),
+            Err(error) => return Err(with_causes(&error)),
         }
         self.check_space();
         Ok(())
@@ -631,12 +633,12 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
             self.parts
                 .store
                 .append(&self.write_sets)
-                .map_err(|e| e.to_string())?;
+                .map_err(|e| with_causes(&e))?;
             self.write_sets.clear();
         }
-        let durable = self.syncer.sync().map_err(|e| e.to_string())?;
+        let durable = self.syncer.sync().map_err(|e| with_causes(&e))?;
         self.release(durable);
-        self.syncer.sync_guard().map_err(|e| e.to_string())
+        self.syncer.sync_guard().map_err(|e| with_causes(&e))
     }
 }
 

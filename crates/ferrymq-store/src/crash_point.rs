@@ -1,7 +1,5 @@
-//! Named places where a test can make the process stop dead.
+//! Named places where a test can make the process stop dead, and others where it can make the disk fail.
 
-#[cfg(feature = "crash-points")]
-use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 /// The crash points of the store, the journal and the row store, in the order in which a message passes them.
@@ -30,6 +28,9 @@ pub const CRASH_POINTS: &[&str] = &[
     "store.recovery_middle",
     "store.recovery_end",
 ];
+
+/// The fault points of the journal, in the order in which a message passes them.
+pub const FAULT_POINTS: &[&str] = &["journal.sync", "journal.guard_sync"];
 
 static REGISTERED: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
 
@@ -69,25 +70,70 @@ pub fn crash_point(name: &'static str) {
     use std::sync::OnceLock;
 
     static TARGET: OnceLock<Option<(String, u64)>> = OnceLock::new();
-    static HITS: Mutex<BTreeMap<&'static str, u64>> = Mutex::new(BTreeMap::new());
+    static HITS: Mutex<u64> = Mutex::new(0);
 
-    let target = TARGET.get_or_init(|| {
-        let text = std::env::var("FERRYMQ_CRASH_AT").ok()?;
+    if let Some(hit) = reached(&TARGET, "FERRYMQ_CRASH_AT", &HITS, name) {
+        tracing::error!(crash_point = name, hit, "aborting as the test asked");
+        std::process::abort();
+    }
+}
+
+/// Fails as a broken disk does (`EIO`) if the environment variable `FERRYMQ_FAIL_AT` is `name`, or `name:n` at the `n`th time;
+/// once. The operation that it stands in front of is then not tried.
+///
+/// Does nothing unless the feature `crash-points` is on.
+///
+/// # Errors
+/// What the test asked for.
+#[cfg(not(feature = "crash-points"))]
+#[inline(always)]
+pub fn fault_point(_name: &'static str) -> std::io::Result<()> {
+    Ok(())
+}
+
+/// Fails as a broken disk does (`EIO`) if the environment variable `FERRYMQ_FAIL_AT` is `name`, or `name:n` at the `n`th time;
+/// once. The operation that it stands in front of is then not tried.
+///
+/// Does nothing unless the feature `crash-points` is on.
+///
+/// # Errors
+/// What the test asked for.
+#[cfg(feature = "crash-points")]
+pub fn fault_point(name: &'static str) -> std::io::Result<()> {
+    use std::sync::OnceLock;
+
+    /// `EIO`.
+    const INPUT_OUTPUT_ERROR: i32 = 5;
+    static TARGET: OnceLock<Option<(String, u64)>> = OnceLock::new();
+    static HITS: Mutex<u64> = Mutex::new(0);
+
+    match reached(&TARGET, "FERRYMQ_FAIL_AT", &HITS, name) {
+        None => Ok(()),
+        Some(_) => Err(std::io::Error::from_raw_os_error(INPUT_OUTPUT_ERROR)),
+    }
+}
+
+/// Counts a visit of `name`, if the variable names it; gives the number of the visit if it is the one that was asked for.
+#[cfg(feature = "crash-points")]
+fn reached(
+    target: &std::sync::OnceLock<Option<(String, u64)>>,
+    variable: &str,
+    hits: &Mutex<u64>,
+    name: &str,
+) -> Option<u64> {
+    let target = target.get_or_init(|| {
+        let text = std::env::var(variable).ok()?;
         let (name, nth) = match text.rsplit_once(':') {
             Some((name, nth)) => (name, nth.parse().unwrap_or(1)),
             None => (text.as_str(), 1),
         };
         Some((name.to_owned(), nth))
     });
-    let Some((wanted, nth)) = target else { return };
+    let (wanted, nth) = target.as_ref()?;
     if wanted != name {
-        return;
+        return None;
     }
-    let mut hits = HITS.lock().unwrap_or_else(PoisonError::into_inner);
-    let hit = hits.entry(name).or_insert(0);
-    *hit = hit.saturating_add(1);
-    if *hit == *nth {
-        tracing::error!(crash_point = name, hit = *nth, "aborting as the test asked");
-        std::process::abort();
-    }
+    let mut hits = hits.lock().unwrap_or_else(PoisonError::into_inner);
+    *hits = hits.saturating_add(1);
+    (*hits == *nth).then_some(*hits)
 }

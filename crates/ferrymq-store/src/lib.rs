@@ -20,7 +20,9 @@ mod recovery;
 mod rows;
 
 pub use checkpoint::{CheckpointDone, CheckpointJob};
-pub use crash_point::{CRASH_POINTS, crash_point, crash_points, register_crash_points};
+pub use crash_point::{
+    CRASH_POINTS, FAULT_POINTS, crash_point, crash_points, fault_point, register_crash_points,
+};
 pub use error::{Finding, StoreError};
 pub use join::{Job, Opened, Pressure, QueueManagerStore, StoreOptions};
 pub use log::{Appended, Guard, LogRead, LogSync, LogUsage, Place, Record, RecordLog, Recovered};

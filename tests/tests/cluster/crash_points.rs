@@ -1,8 +1,6 @@
 //! Two queue managers and a channel; one node aborts at a named point, restarts, and nothing is lost or repeated.
 
-use std::path::PathBuf;
-
-use ferrymq_tests::cluster::Nodes;
+use ferrymq_tests::cluster::{Nodes, crash_points_binary};
 use ferrymq_tests::traffic;
 
 /// Messages of one run.
@@ -24,10 +22,7 @@ const POINTS: [(usize, &str); 10] = [
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn fault_p2_an_abort_at_a_named_point_loses_and_repeats_nothing() {
-    let Some(binary) = std::env::var_os("FERRYMQ_CRASH_POINTS_BIN").map(PathBuf::from) else {
-        println!(
-            "SKIPPED: FERRYMQ_CRASH_POINTS_BIN names no binary with crash points; `cargo xtask test` makes one"
-        );
+    let Some(binary) = crash_points_binary() else {
         return;
     };
     for (node, point) in POINTS {
