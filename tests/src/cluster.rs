@@ -61,7 +61,7 @@ pub fn binary() -> PathBuf {
 pub fn crash_points_binary() -> Option<PathBuf> {
     let binary = std::env::var_os("FERRYMQ_CRASH_POINTS_BIN").map(PathBuf::from);
     if binary.is_none() {
-        println!(
+        eprintln!(
             "SKIPPED: FERRYMQ_CRASH_POINTS_BIN names no binary with crash points; `cargo xtask test` makes one"
         );
     }
@@ -169,6 +169,30 @@ impl Nodes {
 
     fn config(&self, number: usize) -> PathBuf {
         self.directory.path().join(format!("n{number}.toml"))
+    }
+
+    /// Gives node `number` another `[storage]`, before its next start.
+    ///
+    /// # Panics
+    /// If its configuration cannot be read or written.
+    pub fn set_storage(&self, number: usize, lines: &str) {
+        let path = self.config(number);
+        let config = std::fs::read_to_string(&path).expect("read");
+        let (before, _) = config.split_once("[storage]").expect("it has one");
+        std::fs::write(path, format!("{before}[storage]\n{lines}")).expect("write");
+    }
+
+    /// The process id of node `number`.
+    ///
+    /// # Panics
+    /// If it does not run.
+    #[must_use]
+    pub fn process_id(&self, number: usize) -> u32 {
+        self.node(number)
+            .child
+            .as_ref()
+            .expect("the node runs")
+            .id()
     }
 
     /// Where node `number` keeps its data.

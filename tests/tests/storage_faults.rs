@@ -249,7 +249,7 @@ async fn inv_s2_a_failed_sync_stops_the_queue_manager_at_once_and_is_not_tried_a
         };
         assert!(stop.contains(said), "{fault}: {stop}");
         assert!(stop.contains("os error 5"), "{fault}: {stop}");
-        println!("{stop}");
+        eprintln!("{stop}");
         // What was acknowledged is there; the last put may be.
         start(&mut nodes).await;
         let mut found = drain(&nodes).await;

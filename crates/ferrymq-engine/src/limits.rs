@@ -5,8 +5,8 @@ use core::time::Duration;
 /// Limits of one engine, in bytes and in numbers of things.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of the largest write set; it must fit in one segment of the journal (rule U20). A put that would make its unit of
-    /// work larger is refused with 2024, a single message that is larger with 2031. Default 48 MiB, for segments of 64 MiB.
+    /// Bytes of the largest write set; it must fit in the journal beside others (rule U20). A put that would make its unit of
+    /// work larger is refused with 2024, a single message that is larger with 2031. Default 128 MiB, for a journal of 512 MiB.
     pub write_set_bytes_max: u64,
     /// Bytes that open units of work may hold together. Beyond: 2024. Default 256 MiB.
     pub unit_of_work_bytes_max: u64,
@@ -25,7 +25,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            write_set_bytes_max: 48 * 1024 * 1024,
+            write_set_bytes_max: 128 * 1024 * 1024,
             unit_of_work_bytes_max: ferrymq_types::UNIT_OF_WORK_BYTES_MAX,
             units_of_work_max: 100_000,
             non_persistent_bytes_max: 512 * 1024 * 1024,

@@ -12,8 +12,8 @@ use crate::{
 
 pub(crate) const NAME: &str = "guard.bin";
 
-/// Segments that one block can name.
-pub(crate) const SEGMENTS_MAX: u32 = 200;
+/// Segments that a journal may have: as many as one block of its guard can name.
+pub const SEGMENTS_MAX: u32 = 200;
 
 /// A use of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

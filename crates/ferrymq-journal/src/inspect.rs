@@ -20,8 +20,18 @@ pub(crate) struct Live {
     pub(crate) named: Named,
     /// Bytes from its start to the end of its last record.
     pub(crate) end: u64,
-    /// The last position in it.
+    /// The last position that something in it belongs to: a record, or a part that a record names.
     pub(crate) last: Position,
+    /// It ends with parts that no record has named yet, or is empty behind such a segment.
+    pub(crate) open_parts: bool,
+}
+
+/// A record follows that names the parts in front of it, or makes sure that none ever will: what segments end with belongs to it.
+pub(crate) fn close_parts(live: &mut [Live], position: Position) {
+    for live in live.iter_mut().rev().take_while(|l| l.open_parts) {
+        live.last = live.last.max(position);
+        live.open_parts = false;
+    }
 }
 
 /// What was found.
@@ -78,7 +88,7 @@ impl Chain {
     fn takes(&self, header: &Header, named: Named) -> bool {
         let shape = match header.kind {
             Kind::Data => header.last >= header.first,
-            Kind::Epoch => header.last.next() == header.first,
+            Kind::Epoch | Kind::Part => header.last.next() == header.first,
         };
         let follows = self
             .predecessor
@@ -93,6 +103,16 @@ impl Chain {
         self.epoch = header.epoch;
         self.proven = self.proven.max(header.durable);
     }
+}
+
+/// How the chain goes through a segment.
+struct Followed {
+    /// Bytes from its start to where the records end.
+    end: u64,
+    /// The position of the first record that is no part: parts at the ends of earlier segments belong to it.
+    closes: Option<Position>,
+    /// It ends with parts.
+    open_parts: bool,
 }
 
 struct Inspector<'a, D> {
@@ -224,14 +244,18 @@ impl<D: Disk> Inspector<'_, D> {
         };
         let mut live: Vec<Live> = Vec::new();
         for named in named {
-            let end = self.follow(*named, &mut chain)?;
-            if end == 0 && !live.is_empty() {
+            let followed = self.follow(*named, &mut chain)?;
+            if followed.end == 0 && !live.is_empty() {
                 break;
+            }
+            if let Some(position) = followed.closes {
+                close_parts(&mut live, position);
             }
             live.push(Live {
                 named: *named,
-                end,
+                end: followed.end,
                 last: chain.last,
+                open_parts: followed.open_parts,
             });
         }
         if let Some(first) = chain.first.filter(|f| *f > block.guard.checkpoint.next()) {
@@ -273,10 +297,11 @@ impl<D: Disk> Inspector<'_, D> {
         })
     }
 
-    /// Takes the records of a segment that continue the chain; returns where they end.
-    fn follow(&self, named: Named, chain: &mut Chain) -> Result<u64, StoreError> {
+    /// Takes the records of a segment that continue the chain.
+    fn follow(&self, named: Named, chain: &mut Chain) -> Result<Followed, StoreError> {
         let bytes = self.read(named.segment)?;
         let mut offset = 0;
+        let (mut closes, mut open_parts) = (None, false);
         while let Some((checksum, header)) =
             Header::check(&bytes, offset, named.segment, self.meta.secret)
         {
@@ -284,12 +309,20 @@ impl<D: Disk> Inspector<'_, D> {
                 break;
             }
             chain.take(checksum, &header);
+            open_parts = header.kind == Kind::Part;
+            if !open_parts {
+                closes.get_or_insert(header.last);
+            }
             offset = usize::try_from(blocks_bytes(u64::from(header.length)))
                 .ok()
                 .and_then(|b| offset.checked_add(b))
                 .unwrap_or(usize::MAX);
         }
-        Ok(offset as u64)
+        Ok(Followed {
+            end: offset as u64,
+            closes,
+            open_parts,
+        })
     }
 
     /// Looks behind the end of the chain for whole records: each proves that what it calls durable was acknowledged. Returns where

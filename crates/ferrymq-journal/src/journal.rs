@@ -25,13 +25,16 @@ use crate::{
 
 const RESERVE: &str = "reserve.bin";
 
+/// Bytes of the blocks of one part, at most. Default segments hold sixteen.
+const PART_BLOCKS_BYTES: u64 = 4 * 1024 * 1024;
+
 /// There while a journal is created.
 const CREATING: &str = "creating";
 
 /// Settings of a journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JournalOptions {
-    /// Bytes of a segment; a record fits in one. Default 64 MiB, at least 64 KiB, at most 1 GiB, in whole blocks. An existing
+    /// Bytes of a segment; a record fits in one, and what is larger goes in parts. Default 64 MiB, at least 64 KiB, at most 1 GiB, in whole blocks. An existing
     /// journal keeps the size that it was created with.
     pub segment_bytes: u64,
     /// Segments that the journal may have: its size is fixed (rule U19). Default 16, at least 3, at most 200.
@@ -314,9 +317,13 @@ impl<D: Disk> Journal<D> {
         self.predecessor = checksum;
         let mut state = lock(&self.shared.state);
         state.appended = header.last;
+        if kind != Kind::Part {
+            inspect::close_parts(&mut state.live, header.last);
+        }
         if let Some(live) = state.live.last_mut() {
             live.end = active.offset;
             live.last = header.last;
+            live.open_parts = kind == Kind::Part;
         }
         if !state.dirty.iter().any(|f| Arc::ptr_eq(f, &active.file)) {
             state.dirty.push(Arc::clone(&active.file));
@@ -345,10 +352,12 @@ impl<D: Disk> Journal<D> {
         {
             let mut state = self.state();
             let last = state.appended;
+            let open_parts = state.live.last().is_some_and(|l| l.open_parts);
             state.live.push(Live {
                 named,
                 end: 0,
                 last,
+                open_parts,
             });
         }
         self.shared.write_guard(&mut lock(&self.shared.serial))?;
@@ -568,6 +577,36 @@ impl<D: Disk> RecordLog for Journal<D> {
         }
         self.state().check()?;
         self.write(Kind::Data, span.max(1), parts)
+    }
+
+    fn append_part(&mut self, parts: &[&[u8]]) -> Result<Place, StoreError> {
+        if !self.started {
+            return Err(StoreError::Failed {
+                cause: "the journal was not started".to_owned(),
+            });
+        }
+        self.state().check()?;
+        Ok(self.write(Kind::Part, 0, parts)?.place)
+    }
+
+    fn has_room(&self, parts: u64) -> bool {
+        let bytes = blocks_bytes(self.part_bytes_max());
+        let in_segment = self.shared.segment_bytes / bytes;
+        let here = self.active.as_ref().map_or(0, |a| {
+            self.shared.segment_bytes.saturating_sub(a.offset) / bytes
+        });
+        let more = self.options.segments_max.saturating_sub(self.files);
+        let segments = (self.free.len() as u64)
+            .saturating_add(u64::from(more))
+            .saturating_add(u64::from(self.spare.is_some()));
+        here.saturating_add(segments.saturating_mul(in_segment)) > parts
+    }
+
+    fn part_bytes_max(&self) -> u64 {
+        // At least four in a segment, with their headers.
+        (self.shared.segment_bytes / 4)
+            .min(PART_BLOCKS_BYTES)
+            .saturating_sub(HEADER_BYTES as u64)
     }
 
     fn last(&self) -> Position {

@@ -29,6 +29,7 @@ pub mod sim;
 
 pub use check::{Examination, check, check_on};
 pub use disk::{Disk, DiskFile, OsDisk, OsFile};
+pub use guard::SEGMENTS_MAX;
 pub use journal::{Journal, JournalOptions};
 pub use record::HEADER_BYTES;
 pub use segment::BLOCK_BYTES;

@@ -18,6 +18,8 @@ pub(crate) enum Kind {
     Data = 1,
     /// A run begins; it covers none.
     Epoch = 2,
+    /// What the next record names; it covers none.
+    Part = 3,
 }
 
 /// Everything of a record but its payload.
@@ -106,6 +108,7 @@ impl Header {
         let kind = match kind {
             1 => Kind::Data,
             2 => Kind::Epoch,
+            3 => Kind::Part,
             _ => return None,
         };
         let (length, mut rest) = rest.split_first_chunk::<4>()?;

@@ -96,67 +96,38 @@ pub fn encode_write_sets<'a>(
     }
 }
 
-/// The write sets of a batch, with their bodies as slices of `bodies`, and the list of the bodies in order.
+/// A body that a batch names: its bytes are behind the batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NamedBody {
+    /// Its id.
+    pub id: BodyId,
+    /// Its bytes, in number.
+    pub length: u32,
+    /// XXH3-64 of its bytes.
+    pub checksum: u64,
+}
+
+/// The write sets of a batch, each [`Change::SetBody`] without its bytes, and the bodies in order: who needs their bytes reads
+/// them where they are.
 ///
 /// # Errors
 /// [`FormatError`] if the bytes are not a batch that [`encode_write_sets`] made.
-pub fn decode_write_sets(
-    batch: &[u8],
-    bodies: &Bytes,
-) -> Result<(Vec<WriteSet>, Vec<StoredBody>), FormatError> {
+pub fn decode_write_sets(batch: &[u8]) -> Result<(Vec<WriteSet>, Vec<NamedBody>), FormatError> {
     let batch = pb::WriteSetBatch::decode(batch)?;
-    let mut reader = BodyReader {
-        bytes: bodies,
-        offset: 0,
-        found: Vec::new(),
-    };
+    let mut bodies = Vec::new();
     let mut sets = Vec::with_capacity(batch.write_sets.len());
     for set in batch.write_sets {
         let mut changes = Vec::with_capacity(set.changes.len());
         for change in set.changes {
             let change = change.change.ok_or(FormatError::Missing("change"))?;
-            changes.push(decode_change(change, &mut reader)?);
+            changes.push(decode_change(change, &mut bodies)?);
         }
         sets.push(WriteSet {
             position: Position::new(set.position),
             changes,
         });
     }
-    if reader.offset != bodies.len() {
-        return Err(FormatError::Bodies {
-            expected: reader.offset as u64,
-            found: bodies.len() as u64,
-        });
-    }
-    Ok((sets, reader.found))
-}
-
-struct BodyReader<'a> {
-    bytes: &'a Bytes,
-    offset: usize,
-    found: Vec<StoredBody>,
-}
-
-impl BodyReader<'_> {
-    fn next(&mut self, row: &pb::SetBody) -> Result<Bytes, FormatError> {
-        let short = FormatError::Bodies {
-            expected: (self.offset as u64).saturating_add(u64::from(row.length)),
-            found: self.bytes.len() as u64,
-        };
-        let end = usize::try_from(row.length)
-            .ok()
-            .and_then(|l| self.offset.checked_add(l))
-            .filter(|end| *end <= self.bytes.len())
-            .ok_or(short)?;
-        let bytes = self.bytes.slice(self.offset..end);
-        self.offset = end;
-        self.found.push(StoredBody {
-            id: BodyId::new(row.id),
-            bytes: bytes.clone(),
-            checksum: row.checksum,
-        });
-        Ok(bytes)
-    }
+    Ok((sets, bodies))
 }
 
 fn encode_change(
@@ -237,7 +208,7 @@ fn encode_change(
 
 fn decode_change(
     change: pb::change::Change,
-    bodies: &mut BodyReader<'_>,
+    bodies: &mut Vec<NamedBody>,
 ) -> Result<Change, FormatError> {
     use pb::change::Change as From;
     Ok(match change {
@@ -255,10 +226,17 @@ fn decode_change(
             sequence: Sequence::new(c.sequence),
             count: c.count,
         },
-        From::SetBody(c) => Change::SetBody {
-            id: BodyId::new(c.id),
-            body: bodies.next(&c)?,
-        },
+        From::SetBody(c) => {
+            bodies.push(NamedBody {
+                id: BodyId::new(c.id),
+                length: c.length,
+                checksum: c.checksum,
+            });
+            Change::SetBody {
+                id: BodyId::new(c.id),
+                body: Bytes::new(),
+            }
+        }
         From::DeleteBody(c) => Change::DeleteBody {
             id: BodyId::new(c.id),
         },

@@ -559,7 +559,7 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
 
     fn no_room(&mut self, error: &StoreError) {
         if !std::mem::replace(&mut self.without_room, true) {
-            error!(id = "FMQ9014E", qmgr = %self.parts.name, "no room on the disk; puts are refused with 2192, the rest waits: {error}");
+            error!(id = "FMQ9014E", qmgr = %self.parts.name, "no room to store more; puts are refused with 2192, the rest waits: {error}");
         }
     }
 

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use ferrymq_engine::{EngineBuilder, Limits};
 use ferrymq_journal::{Journal, JournalOptions, OsDisk};
 use ferrymq_objects::QueueManager;
-use ferrymq_store::{Finding, QueueManagerStore, RecoveredRow, StoreError, StoreOptions};
+use ferrymq_store::{
+    Finding, QueueManagerStore, RecordLog as _, RecoveredRow, StoreError, StoreOptions,
+};
 use ferrymq_store_rocksdb::{RocksOptions, RocksRows};
 use ferrymq_types::{Epoch, Position, QueueManagerName, QueueName};
 use tokio::sync::{mpsc, oneshot};
@@ -46,6 +48,9 @@ pub enum StartError {
         source: std::io::Error,
     },
 }
+
+/// A write set takes at most this part of the journal (rule U20).
+pub(crate) const WRITE_SETS_IN_JOURNAL: u64 = 4;
 
 /// The directory of a queue manager: its name with what file systems treat specially written as `%` and two digits.
 #[must_use]
@@ -135,8 +140,8 @@ pub(crate) fn start(
     .map_err(store_error)?;
     let mut builder = EngineBuilder::new(objects.clone(), Epoch::ZERO, Position::ZERO, clock.now());
     builder.limits(Limits {
-        // A record has a header and its framing beside the write set.
-        write_set_bytes_max: storage.segment.0 / 4 * 3,
+        // It fits in the journal beside what a checkpoint has not taken away yet.
+        write_set_bytes_max: journal.usage().limit / WRITE_SETS_IN_JOURNAL,
         ..Limits::default()
     });
     let mut messages: u64 = 0;

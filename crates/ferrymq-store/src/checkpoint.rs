@@ -169,14 +169,16 @@ impl<R: RowStore> Pieces<'_, R> {
         log: &impl LogRead,
     ) -> Result<(), StoreError> {
         let damaged = |what: &str| {
+            let place = young.places.first();
             StoreError::corrupt(
-                format!("segment {} of the journal", young.place.segment),
-                Some(young.place.offset),
+                format!("segment {} of the journal", place.segment),
+                Some(place.offset),
                 format!("body {id} {what}"),
             )
         };
-        let bytes = log
-            .read(&young.place)?
+        let bytes = young
+            .places
+            .read(log)?
             .ok_or_else(|| damaged("was recycled before its checkpoint"))?;
         if body::checksum(&bytes) != young.checksum {
             return Err(damaged("does not pass its checksum"));

@@ -15,6 +15,8 @@ pub const CRASH_POINTS: &[&str] = &[
     "journal.before_recycle",
     "journal.after_recycle",
     "store.before_append",
+    "store.between_parts",
+    "store.after_parts",
     "store.after_append",
     "store.before_checkpoint",
     "store.before_checkpoint_write",

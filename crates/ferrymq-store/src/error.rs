@@ -62,8 +62,8 @@ pub enum StoreError {
         /// Bytes at most.
         limit: u64,
     },
-    /// The write set does not fit in one segment (rule U20). Nothing was changed.
-    #[error("{bytes} bytes do not fit in one record, which has at most {max}")]
+    /// The write set, or the record, is larger than the log takes (rule U20). Nothing was changed.
+    #[error("{bytes} bytes are more than the {max} that are taken at once")]
     TooLarge {
         /// Its bytes.
         bytes: u64,

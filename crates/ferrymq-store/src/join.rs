@@ -12,11 +12,16 @@ use ferrymq_types::{BodyId, Change, ChannelName, Epoch, Position, WriteSet};
 
 use crate::{
     CheckpointDone, CheckpointJob, LogSync, LogUsage, Reader, RecordLog, Recovered, RecoveredRow,
-    RowCounts, RowKey, RowStore, StoreError, Table, body, compare_with_guard, crash_point,
+    RowCounts, RowKey, RowStore, StoreError, Table, body,
+    body::Places,
+    compare_with_guard, crash_point,
     overlay::{BodyPlace, Ceilings, Frozen, Layers, RowChange},
     reader::{Shared, poisoned},
     recovery::{Visit, compare_counts, replay},
 };
+
+/// Bytes of a record: a payload that is larger goes in parts, so that no more than this has to be gathered in memory at once.
+const RECORD_BYTES: u64 = 8 * 1024 * 1024;
 
 /// Settings of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -225,10 +230,10 @@ impl<L: RecordLog, R: RowStore> QueueManagerStore<L, R> {
         self.log.last()
     }
 
-    /// Bytes that one write set may have as a record (rule U20).
+    /// Bytes that one write set may have (rule U20): what is larger than a record goes in parts, of at most half the log.
     #[must_use]
     pub fn write_set_bytes_max(&self) -> u64 {
-        self.log.payload_bytes_max()
+        (self.log.usage().limit / 2).max(self.log.payload_bytes_max())
     }
 
     /// Appends write sets and returns the position of the last. They are seen by readers at once and are durable when a sync
@@ -260,27 +265,47 @@ impl<L: RecordLog, R: RowStore> QueueManagerStore<L, R> {
         Ok(self.log.last())
     }
 
-    /// As few records as hold `sets`.
+    /// Few records that hold `sets`: each as large as is still cheap to gather in memory.
     fn encode<'a>(
         &self,
         sets: &'a [WriteSet],
         records: &mut Vec<(&'a [WriteSet], EncodedBatch)>,
     ) -> Result<(), StoreError> {
-        if sets.is_empty() {
-            return Ok(());
+        let mut rest = sets;
+        while !rest.is_empty() {
+            let mut bytes = 0_u64;
+            let fit = rest
+                .iter()
+                .take_while(|set| {
+                    bytes = bytes.saturating_add(body_bytes(set));
+                    bytes <= RECORD_BYTES
+                })
+                .count();
+            let (first, others) = rest.split_at(fit.max(1));
+            self.encode_some(first, records)?;
+            rest = others;
         }
+        Ok(())
+    }
+
+    fn encode_some<'a>(
+        &self,
+        sets: &'a [WriteSet],
+        records: &mut Vec<(&'a [WriteSet], EncodedBatch)>,
+    ) -> Result<(), StoreError> {
         let encoded = encode_write_sets(sets, body::checksum);
-        let (bytes, max) = (body::payload_bytes(&encoded), self.log.payload_bytes_max());
-        if bytes <= max {
+        let bytes = body::payload_bytes(&encoded);
+        if sets.len() < 2 || bytes <= self.log.payload_bytes_max() {
+            let max = self.write_set_bytes_max();
+            if bytes > max {
+                return Err(StoreError::TooLarge { bytes, max });
+            }
             records.push((sets, encoded));
             return Ok(());
         }
-        if sets.len() == 1 {
-            return Err(StoreError::TooLarge { bytes, max });
-        }
         let (first, second) = sets.split_at(sets.len() / 2);
-        self.encode(first, records)?;
-        self.encode(second, records)
+        self.encode_some(first, records)?;
+        self.encode_some(second, records)
     }
 
     fn append_record(
@@ -295,12 +320,21 @@ impl<L: RecordLog, R: RowStore> QueueManagerStore<L, R> {
                 .collect::<Result<Vec<_>, _>>()?
         };
         let head = body::payload_head(encoded)?;
-        let mut parts: Vec<&[u8]> = vec![&head, &encoded.batch];
-        parts.extend(encoded.bodies.iter().map(|b| &*b.bytes));
-        let appended = self.log.append(sets.len() as u64, &parts)?;
+        let mut payload: Vec<&[u8]> = vec![&head, &encoded.batch];
+        payload.extend(encoded.bodies.iter().map(|b| &*b.bytes));
+        let bytes = body::payload_bytes(encoded);
+        let whole = if bytes <= self.log.payload_bytes_max().min(RECORD_BYTES) {
+            Places::One(self.log.append(sets.len() as u64, &payload)?.place)
+        } else {
+            self.append_in_parts(sets.len() as u64, &payload, bytes)?
+        };
 
         let start = (encoded.batch.len() as u64).saturating_add(4);
-        let places = body::body_places(&encoded.bodies, appended.place, start);
+        let named = encoded
+            .bodies
+            .iter()
+            .map(|b| (b.id, b.bytes.len() as u64, b.checksum));
+        let places = body::body_places(named, &whole, start);
         let mut bodies = places.unwrap_or_default().into_iter();
         let mut layers = self.shared.layers.write().map_err(poisoned)?;
         let mut earlier: BTreeSet<RowKey> = BTreeSet::new();
@@ -312,6 +346,46 @@ impl<L: RecordLog, R: RowStore> QueueManagerStore<L, R> {
             layers.apply(changes, set.position);
         }
         Ok(())
+    }
+
+    /// Appends a payload of so many bytes in parts, and behind them the record that names them. What is in parts counts only with
+    /// that record: the chain of records has them in front of it.
+    fn append_in_parts(
+        &mut self,
+        span: u64,
+        payload: &[&[u8]],
+        bytes: u64,
+    ) -> Result<Places, StoreError> {
+        let part_bytes = self.log.part_bytes_max().max(1);
+        let LogUsage { used, limit } = self.log.usage();
+        if !self.log.has_room(bytes.div_ceil(part_bytes)) {
+            return Err(StoreError::LogFull { used, limit });
+        }
+        let part_bytes = usize::try_from(part_bytes).unwrap_or(usize::MAX);
+        let mut places = Vec::new();
+        let (mut part, mut room) = (Vec::new(), part_bytes);
+        for piece in payload {
+            let mut rest = *piece;
+            while !rest.is_empty() {
+                let (now, later) = rest.split_at(rest.len().min(room));
+                part.push(now);
+                room = room.saturating_sub(now.len());
+                rest = later;
+                if room == 0 {
+                    places.push(self.log.append_part(&part)?);
+                    crash_point("store.between_parts");
+                    part.clear();
+                    room = part_bytes;
+                }
+            }
+        }
+        if !part.is_empty() {
+            places.push(self.log.append_part(&part)?);
+        }
+        crash_point("store.after_parts");
+        let record = body::parts_to_payload(&places);
+        self.log.append(span, &[&record])?;
+        Ok(Places::Several(places.into()))
     }
 
     /// A handle that makes write sets durable, for any thread.
@@ -447,6 +521,15 @@ impl<L: RecordLog, R: RowStore> QueueManagerStore<L, R> {
         self.failed.get_or_insert_with(|| error.to_string());
         error
     }
+}
+
+/// Bytes of the bodies of a write set.
+fn body_bytes(set: &WriteSet) -> u64 {
+    let lengths = set.changes.iter().map(|c| match c {
+        Change::SetBody { body, .. } => body.len() as u64,
+        _ => 0,
+    });
+    lengths.fold(0, u64::saturating_add)
 }
 
 fn bodies_in(set: &WriteSet) -> usize {

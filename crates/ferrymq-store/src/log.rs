@@ -119,11 +119,24 @@ pub trait RecordLog: Send + 'static {
     /// [`StoreError::Failed`] after a failed sync.
     fn append(&mut self, span: u64, parts: &[&[u8]]) -> Result<Appended, StoreError>;
 
+    /// Appends a part of what the next record is about, which names it by its place: that is how something becomes durable that
+    /// is larger than a record. A part covers no position, is not replayed, and stays as long as that record does.
+    ///
+    /// # Errors
+    /// As [`RecordLog::append`]. Parts that no record came to name are gone with their segments.
+    fn append_part(&mut self, parts: &[&[u8]]) -> Result<Place, StoreError>;
+
+    /// Whether so many parts and a record that names them can be appended before a checkpoint makes room.
+    fn has_room(&self, parts: u64) -> bool;
+
     /// The last position that was appended.
     fn last(&self) -> Position;
 
     /// Bytes that the payload of one record may have.
     fn payload_bytes_max(&self) -> u64;
+
+    /// Bytes that one part may have: several fit in a segment, so that little of it stays empty.
+    fn part_bytes_max(&self) -> u64;
 
     /// A handle that syncs, for any thread.
     fn syncer(&self) -> Self::Sync;

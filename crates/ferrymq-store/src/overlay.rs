@@ -7,12 +7,12 @@ use bytes::Bytes;
 
 use ferrymq_types::{BodyId, Position};
 
-use crate::{Place, RowKey, Table};
+use crate::{RowKey, Table, body::Places};
 
 /// Where a young body is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BodyPlace {
-    pub(crate) place: Place,
+    pub(crate) places: Places,
     /// XXH3-64 of its bytes.
     pub(crate) checksum: u64,
 }
@@ -181,7 +181,7 @@ impl Layers {
 
     pub(crate) fn body(&self, id: BodyId) -> Found<BodyPlace> {
         match self.overlays().find_map(|o| o.bodies.get(&id)) {
-            Some(Some(place)) => Found::Here(*place),
+            Some(Some(place)) => Found::Here(place.clone()),
             Some(None) => Found::Deleted,
             None => Found::Below,
         }

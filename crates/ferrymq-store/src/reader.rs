@@ -92,14 +92,15 @@ impl<L: LogRead, R: RowStore> Reader<L, R> {
         loop {
             match self.find_body(id)? {
                 Found::Deleted => return Ok(None),
-                Found::Here(young) => match self.log.read(&young.place)? {
+                Found::Here(young) => match young.places.read(&self.log)? {
                     Some(bytes) if body::checksum(&bytes) == young.checksum => {
                         return Ok(Some(bytes));
                     }
-                    Some(_) if self.find_body(id)? == Found::Here(young) => {
+                    Some(_) if self.find_body(id)? == Found::Here(young.clone()) => {
+                        let place = young.places.first();
                         return Err(StoreError::corrupt(
-                            format!("segment {} of the journal", young.place.segment),
-                            Some(young.place.offset),
+                            format!("segment {} of the journal", place.segment),
+                            Some(place.offset),
                             format!("body {id} does not pass its checksum"),
                         ));
                     }

@@ -259,8 +259,9 @@ pub(crate) fn replay<L: RecordLog>(
     position: Position,
     apply: &mut ApplyWriteSet<'_>,
 ) -> Result<(), StoreError> {
+    let reader = log.reader();
     log.replay(position, &mut |record| {
-        let (sets, bodies) = read_payload(&record.payload, record.place)?;
+        let (sets, bodies) = read_payload(&record, &reader)?;
         let mut bodies = bodies.into_iter();
         sets.into_iter().try_for_each(|set| apply(set, &mut bodies))
     })

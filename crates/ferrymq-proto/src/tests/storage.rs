@@ -139,38 +139,31 @@ fn sum(bytes: &[u8]) -> u64 {
     bytes.iter().map(|b| u64::from(*b)).sum()
 }
 
-fn joined(encoded: &EncodedBatch) -> Bytes {
-    encoded
-        .bodies
-        .iter()
-        .flat_map(|b| b.bytes.to_vec())
-        .collect::<Vec<_>>()
-        .into()
-}
-
 #[test]
-fn write_sets_come_back_as_they_were() {
+fn write_sets_come_back_as_they_were_and_name_their_bodies() {
     let sets = one_of_each();
     let encoded = encode_write_sets(&sets, sum);
-    let (decoded, bodies) = decode_write_sets(&encoded.batch, &joined(&encoded)).unwrap();
-    assert_eq!(decoded, sets);
-    assert_eq!(bodies, encoded.bodies);
+    let (mut decoded, bodies) = decode_write_sets(&encoded.batch).unwrap();
+    let named: Vec<NamedBody> = encoded
+        .bodies
+        .iter()
+        .map(|body| NamedBody {
+            id: body.id,
+            length: u32::try_from(body.bytes.len()).unwrap(),
+            checksum: body.checksum,
+        })
+        .collect();
+    assert_eq!(bodies, named);
     assert_eq!(bodies[2].checksum, sum(b"defg"));
-}
-
-#[test]
-fn bodies_that_are_too_short_or_too_long_are_refused() {
-    let encoded = encode_write_sets(&one_of_each(), sum);
-    let all = joined(&encoded);
-    for (bodies, expected, found) in [
-        (all.slice(..6), 7, 6),
-        (Bytes::from([&all[..], b"x"].concat()), 7, 8),
-    ] {
-        assert_eq!(
-            decode_write_sets(&encoded.batch, &bodies),
-            Err(FormatError::Bodies { expected, found })
-        );
+    // Their bytes are behind the batch.
+    let mut stored = encoded.bodies.into_iter();
+    for change in decoded.iter_mut().flat_map(|set| &mut set.changes) {
+        if let Change::SetBody { body, .. } = change {
+            assert!(body.is_empty());
+            *body = stored.next().unwrap().bytes;
+        }
     }
+    assert_eq!(decoded, sets);
 }
 
 #[test]

@@ -3,8 +3,11 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use ferrymq_journal::SEGMENTS_MAX;
 use ferrymq_types::QueueManagerName;
 use serde::Deserialize;
+
+use crate::queue_manager::WRITE_SETS_IN_JOURNAL;
 
 use super::{ByteSize, ClusterConfig, ConfigError, parse, read};
 
@@ -122,9 +125,10 @@ pub struct AuthConfig {
 pub struct StorageConfig {
     /// Longest message, in bytes; at most 100 MiB. Default `4MiB`.
     pub max_message: ByteSize,
-    /// Size of one journal segment. A unit of work must fit in one. Default `64MiB`.
+    /// Size of one journal segment. Default `64MiB`.
     pub segment: ByteSize,
-    /// Size of a queue manager's journal. Default `512MiB`.
+    /// Size of a queue manager's journal. A message, or the messages of a unit of work, take at most a quarter of it. Default
+    /// `512MiB`.
     pub journal: ByteSize,
 }
 
@@ -261,14 +265,21 @@ impl NodeConfig {
         if storage.max_message.0 > u64::from(ferrymq_types::MESSAGE_LENGTH_MAX) {
             return Err("storage.max_message is above 100MiB".into());
         }
-        if storage.segment.0 < storage.max_message.0.saturating_mul(2) {
+        // A message has up to 1 MiB of properties and descriptor beside its data.
+        let largest = storage.max_message.0.saturating_add(1 << 20);
+        if storage.journal.0 / WRITE_SETS_IN_JOURNAL < largest {
             return Err(
-                "storage.segment must be at least twice storage.max_message: a unit of work fits in one segment"
+                "storage.journal must be at least four times storage.max_message, and 4MiB more: a unit of work takes at most a quarter of it"
                     .into(),
             );
         }
         if storage.journal.0 < storage.segment.0.saturating_mul(4) {
             return Err("storage.journal must be at least four times storage.segment".into());
+        }
+        if storage.journal.0 / storage.segment.0.max(1) > u64::from(SEGMENTS_MAX) {
+            return Err(format!(
+                "storage.journal must be at most {SEGMENTS_MAX} times storage.segment: use larger segments"
+            ));
         }
         Ok(())
     }

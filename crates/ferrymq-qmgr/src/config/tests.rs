@@ -53,8 +53,12 @@ fn keys_that_disagree_are_both_named() {
         &["cluster.election_timeout", "cluster.heartbeat"],
     );
     check(
+        "[storage]\njournal = \"256MiB\"\nmax_message = \"100MiB\"\n",
+        &["storage.journal", "storage.max_message"],
+    );
+    check(
         "[storage]\nsegment = \"1MiB\"\n",
-        &["storage.segment", "storage.max_message"],
+        &["storage.segment", "storage.journal"],
     );
     check(
         "[[cluster.peers]]\nid = 2\nname = \"n2\"\npeer = \"h:1\"\n",

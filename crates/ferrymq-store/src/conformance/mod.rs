@@ -52,7 +52,8 @@ macro_rules! conformance_suite {
             u10_every_run_has_an_epoch_of_its_own
             u13_rows_are_absolute_values
             u13_a_deleted_channel_leaves_no_row_in_any_layer
-            u20_a_write_set_that_fits_in_no_record_is_refused
+            u20_a_write_set_larger_than_half_the_log_is_refused
+            u20_a_write_set_larger_than_a_record_goes_in_parts
             large_bodies_come_back_in_one_piece
             write_sets_follow_each_other_without_a_gap
             inv_s1_a_dump_is_of_one_moment_and_changes_nothing

@@ -437,11 +437,11 @@ pub fn u13_a_deleted_channel_leaves_no_row_in_any_layer<F: Factory>(make: fn() -
     harness.crash(2);
 }
 
-/// A write set that is larger than a record is refused and leaves no trace; several that are too large together are not.
+/// A write set that is larger than half the log is refused and leaves no trace; several that are too large together are not.
 ///
 /// # Panics
 /// If it is not so.
-pub fn u20_a_write_set_that_fits_in_no_record_is_refused<F: Factory>(make: fn() -> F) {
+pub fn u20_a_write_set_larger_than_half_the_log_is_refused<F: Factory>(make: fn() -> F) {
     let mut harness = Harness::new(make());
     let max = harness.bytes_max();
     let set = WriteSet {
@@ -461,6 +461,47 @@ pub fn u20_a_write_set_that_fits_in_no_record_is_refused<F: Factory>(make: fn() 
     harness.sync();
     harness.check();
     harness.crash(1);
+}
+
+/// A write set that is larger than a record goes in parts: it is read in whole, survives a crash and checkpoints in whole, and is
+/// lost in whole. Segments stay as long as a part in them is needed, and no longer.
+///
+/// # Panics
+/// If it is not so.
+pub fn u20_a_write_set_larger_than_a_record_goes_in_parts<F: Factory>(make: fn() -> F) {
+    let mut harness = Harness::new(make());
+    let large = harness.bytes_max() / 4 * 3;
+    let body = |n: usize| -> Vec<u8> { (0_u8..=250).cycle().skip(n).take(large + n).collect() };
+    harness.append(message(Q1, 1, "small"));
+    let before = harness.append(message(Q1, 2, body(2)));
+    harness.sync();
+    harness.check();
+    // It is younger than this checkpoint, and so are its parts.
+    for seed in 1..8 {
+        harness.crash(seed);
+        harness.check();
+    }
+    harness.checkpoint();
+    harness.check();
+    // Not synced: a crash takes all of it, whatever of its parts reached the disk.
+    for seed in 1..8 {
+        harness.append(message(Q2, 3, body(3)));
+        harness.crash(seed);
+        harness.check();
+        if harness.store.position() > before {
+            harness.append(delete(Q2, 3));
+        }
+        harness.checkpoint();
+    }
+    // Several one after the other: more than the log holds at once.
+    for n in 4..10 {
+        harness.append_all(vec![message(Q1, n, body(4)), delete(Q1, n - 2)]);
+        harness.sync();
+    }
+    harness.check();
+    harness.crash(1);
+    harness.checkpoint();
+    harness.check();
 }
 
 /// Bodies of more than one chunk, in the journal and in the rows.

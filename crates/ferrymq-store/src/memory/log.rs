@@ -19,7 +19,15 @@ const FILE: &str = "journal in memory";
 struct Kept {
     first: Position,
     last: Position,
+    /// The position of the record that it belongs to: of itself, or of the one that names it as a part.
+    needed: Position,
     payload: Bytes,
+}
+
+impl Kept {
+    fn is_part(&self) -> bool {
+        self.last < self.first
+    }
 }
 
 #[derive(Debug, Default)]
@@ -51,7 +59,7 @@ impl LogState {
         let unsynced: Vec<u64> = self
             .records
             .iter()
-            .filter(|(_, r)| r.last > self.durable)
+            .filter(|(_, r)| r.needed > self.durable)
             .map(|(n, _)| *n)
             .collect();
         let kept = random.below(unsynced.len() as u64 + 1);
@@ -104,39 +112,8 @@ impl MemoryLog {
     }
 }
 
-impl RecordLog for MemoryLog {
-    type Sync = MemoryLogSync;
-    type Read = MemoryLogRead;
-
-    fn recovered(&self) -> &Recovered {
-        &self.recovered
-    }
-
-    fn replay(
-        &self,
-        after: Position,
-        visit: &mut dyn FnMut(Record) -> Result<(), StoreError>,
-    ) -> Result<(), StoreError> {
-        let records = self.disk.live(self.run)?.log.records.clone();
-        for (incarnation, record) in records.into_iter().filter(|(_, r)| r.last > after) {
-            visit(Record {
-                first: record.first,
-                last: record.last,
-                place: place(incarnation, &record.payload)?,
-                payload: record.payload,
-            })?;
-        }
-        Ok(())
-    }
-
-    fn start(&mut self) -> Result<Epoch, StoreError> {
-        let mut state = self.disk.live(self.run)?;
-        state.log.epoch = state.log.epoch.next();
-        state.log.durable = state.log.last();
-        Ok(state.log.epoch)
-    }
-
-    fn append(&mut self, span: u64, parts: &[&[u8]]) -> Result<Appended, StoreError> {
+impl MemoryLog {
+    fn keep(&mut self, span: u64, parts: &[&[u8]]) -> Result<Appended, StoreError> {
         let mut state = self.disk.live(self.run)?;
         state.log.check()?;
         let payload: Bytes = parts.concat().into();
@@ -156,20 +133,75 @@ impl RecordLog for MemoryLog {
         }
         let log = &mut state.log;
         let before = log.last();
+        let first = before.next();
         let last = Position::new(before.get().saturating_add(span));
         let incarnation = log.next;
         log.next = log.next.saturating_add(1);
         let place = place(incarnation, &payload)?;
-        let first = before.next();
         log.records.insert(
             incarnation,
             Kept {
                 first,
                 last,
+                needed: last.max(first),
                 payload,
             },
         );
         Ok(Appended { first, last, place })
+    }
+}
+
+impl RecordLog for MemoryLog {
+    type Sync = MemoryLogSync;
+    type Read = MemoryLogRead;
+
+    fn recovered(&self) -> &Recovered {
+        &self.recovered
+    }
+
+    fn replay(
+        &self,
+        after: Position,
+        visit: &mut dyn FnMut(Record) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let records = self.disk.live(self.run)?.log.records.clone();
+        let wanted = |r: &Kept| r.last > after && !r.is_part();
+        for (incarnation, record) in records.into_iter().filter(|(_, r)| wanted(r)) {
+            visit(Record {
+                first: record.first,
+                last: record.last,
+                place: place(incarnation, &record.payload)?,
+                payload: record.payload,
+            })?;
+        }
+        Ok(())
+    }
+
+    fn start(&mut self) -> Result<Epoch, StoreError> {
+        let mut state = self.disk.live(self.run)?;
+        state.log.epoch = state.log.epoch.next();
+        state.log.durable = state.log.last();
+        Ok(state.log.epoch)
+    }
+
+    fn append(&mut self, span: u64, parts: &[&[u8]]) -> Result<Appended, StoreError> {
+        self.keep(span.max(1), parts)
+    }
+
+    fn append_part(&mut self, parts: &[&[u8]]) -> Result<Place, StoreError> {
+        Ok(self.keep(0, parts)?.place)
+    }
+
+    fn has_room(&self, parts: u64) -> bool {
+        let bytes = parts
+            .saturating_add(1)
+            .saturating_mul(self.part_bytes_max());
+        let used = self.disk.lock().log.bytes();
+        used.saturating_add(bytes) <= self.options.log_bytes_max
+    }
+
+    fn part_bytes_max(&self) -> u64 {
+        (self.options.payload_bytes_max / 4).max(1)
     }
 
     fn last(&self) -> Position {
@@ -207,7 +239,7 @@ impl RecordLog for MemoryLog {
         state
             .log
             .records
-            .retain(|n, r| r.last > position || Some(*n) == newest);
+            .retain(|n, r| r.needed > position || Some(*n) == newest);
         Ok(())
     }
 
