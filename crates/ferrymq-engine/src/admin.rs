@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Unbounded};
 
-use ferrymq_types::{
-    AccountReason, Change, ObjectId, Position, QueueName, QueueRow, ReasonCode, Sequence,
-};
+use ferrymq_types::{AccountReason, Change, ObjectId, Position, QueueName, ReasonCode, Sequence};
 
 use crate::engine::{Answer, Step};
 use crate::limits::CHANGES_PER_WRITE_SET;
@@ -35,6 +33,10 @@ impl Engine {
                     oldest: q.oldest(),
                     last_get: q.last_get,
                     last_put: q.last_put,
+                    trigger_used: q
+                        .definition
+                        .as_ref()
+                        .is_some_and(|d| d.trigger && q.trigger_is_used(d)),
                 },
             );
         }
@@ -128,10 +130,7 @@ impl Engine {
         };
         q.closed = closed;
         q.row_written = true;
-        let row = QueueRow {
-            name: q.name.clone(),
-            closed,
-        };
+        let row = q.row();
         let position = self.write(step, vec![Change::SetQueue { queue: id, row }]);
         if let Some(q) = self.queue(id) {
             q.changed(position);

@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use ferrymq_objects::{Enabled, Queue, QueueManager, Target};
+use ferrymq_objects::{Queue, QueueManager, Target};
 use ferrymq_types::{Change, ChannelName, ObjectId, Position, QueueName, ReasonCode};
 
 use crate::engine::Step;
 use crate::pending::Pending;
 use crate::queue::QueueState;
+use crate::trigger::{Cause, criteria, initiated};
 use crate::{Engine, Event, Failure, RequestId};
 
 impl Engine {
@@ -20,7 +21,8 @@ impl Engine {
         self.end_inhibited_gets(step);
         self.end_inhibited_senders(step);
         for queue in could_trigger {
-            self.trigger(step, queue, true);
+            self.trigger_channel(step, queue, true, None);
+            self.check_trigger(queue, Cause::Changed);
         }
         if self.poison_retry.is_some() {
             self.retry_poison(step);
@@ -31,6 +33,7 @@ impl Engine {
     /// have become due by the change.
     pub(crate) fn adopt_definitions(&mut self) -> Vec<ObjectId> {
         let qmgr = Arc::clone(&self.qmgr);
+        self.initiated = initiated(&qmgr);
         let off_queues = off_queues(&qmgr);
         let mut could_trigger = Vec::new();
         for queue in qmgr.queues.values() {
@@ -48,13 +51,17 @@ impl Engine {
                 .as_ref()
                 .is_none_or(|d| d.delivery_sequence != definition.delivery_sequence);
             if state.definition.as_deref() != Some(definition) {
-                let triggers = |d: &ferrymq_objects::LocalQueue| d.trigger && d.get == Enabled::Yes;
-                let was = state.definition.as_deref().is_some_and(triggers);
-                if triggers(definition) && !was {
+                let was_used = state
+                    .definition
+                    .as_deref()
+                    .is_some_and(|d| state.trigger_is_used(d));
+                let before = state.definition.as_deref().map(criteria);
+                if was_used || before != Some(criteria(definition)) {
                     could_trigger.push(id);
                 }
                 state.name = name.clone();
                 state.definition = Some(Box::new(definition.clone()));
+                state.arm_trigger();
             }
             if reorder {
                 state.reorder();

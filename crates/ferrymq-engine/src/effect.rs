@@ -59,6 +59,17 @@ pub enum Event {
         /// `TRIGDATA`, if it names a channel.
         channel: Option<ChannelName>,
     },
+    /// The initiation queue could not take a trigger message.
+    TriggerNotDelivered {
+        /// The queue whose trigger fired.
+        queue: QueueName,
+        /// Where the trigger message was going.
+        initiation_queue: QueueName,
+        /// Why it could not.
+        reason: ReasonCode,
+        /// Whether the dead-letter queue took it; if not, it is gone.
+        dead_lettered: bool,
+    },
     /// A message left by another way than a committed get.
     Accounted(Arc<AccountEntry>),
     /// A message cannot be read: it stays.
@@ -179,6 +190,8 @@ pub struct QueueStatistics {
     pub last_get: Option<Timestamp>,
     /// `LPUTDATE`, `LPUTTIME` of this run.
     pub last_put: Option<Timestamp>,
+    /// `TRIGTYPE(DEPTH)` switched the trigger off that the definition switches on.
+    pub trigger_used: bool,
 }
 
 /// A message for a channel.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use ferrymq_objects::QueueManager;
 use ferrymq_types::{
-    BodyId, Change, ChannelName, Epoch, MessageId, ObjectId, Position, QueueManagerId, QueueName,
-    ReasonCode, Sequence, Timestamp, UnitOfWorkId, WriteSet,
+    BodyId, Change, ChannelName, Epoch, MessageId, ObjectId, Position, Priority, QueueManagerId,
+    QueueName, ReasonCode, Sequence, Timestamp, UnitOfWorkId, WriteSet,
 };
 
 use crate::account::Account;
@@ -17,6 +17,7 @@ use crate::ordered::Ordered;
 use crate::outcomes::Outcomes;
 use crate::pending::{Fetching, Pending};
 use crate::queue::{Key, QueueState};
+use crate::trigger::{Arrival, Cause};
 use crate::unit_of_work::UnitOfWork;
 use crate::{
     ConnectionId, Effect, Event, Failure, FetchId, Input, Limits, Reply, Request, RequestId,
@@ -60,6 +61,12 @@ pub struct Engine {
     pub(crate) poison_retry: Option<Timestamp>,
     /// Messages that became available in this step.
     pub(crate) woken: VecDeque<Woken>,
+    /// Messages that came in this step to queues with a trigger.
+    pub(crate) arrivals: Vec<Arrival>,
+    /// Queues whose trigger may be due for another reason.
+    pub(crate) trigger_checks: BTreeMap<ObjectId, Cause>,
+    /// Queues with a trigger, by their initiation queue.
+    pub(crate) initiated: BTreeMap<QueueName, Vec<ObjectId>>,
 }
 
 /// A message that became available.
@@ -69,6 +76,8 @@ pub(crate) struct Woken {
     pub(crate) key: Key,
     /// Whether nothing else was available on the queue.
     pub(crate) first: bool,
+    /// Its priority.
+    pub(crate) priority: Priority,
     /// Whether it may trigger a channel.
     pub(crate) triggers: bool,
 }
@@ -158,6 +167,9 @@ impl Engine {
             notes: VecDeque::new(),
             poison_retry: None,
             woken: VecDeque::new(),
+            arrivals: Vec::new(),
+            trigger_checks: BTreeMap::new(),
+            initiated: BTreeMap::new(),
         }
     }
 
@@ -172,6 +184,7 @@ impl Engine {
             } => {
                 for (id, request) in requests {
                     self.request(&mut step, id, connection, request);
+                    self.follow(&mut step);
                 }
             }
             Input::Cancelled { id } => self.cancel(id),
@@ -324,6 +337,13 @@ impl Engine {
         match answer {
             Ok((after, reply)) => step.reply(id, after, Ok(reply)),
             Err(failure) => step.reply(id, Position::ZERO, Err(failure)),
+        }
+    }
+
+    /// What follows from a request: triggers of messages that came with it.
+    pub(crate) fn follow(&mut self, step: &mut Step<'_>) {
+        if !self.arrivals.is_empty() {
+            self.fire_arrivals(step);
         }
     }
 

@@ -15,6 +15,7 @@ use crate::messages::{DELETE_BYTES, row_of};
 use crate::pending::Pending;
 use crate::queue::{Entry, QueueState, State, Wanted};
 use crate::report::{Report, report_bytes_max};
+use crate::trigger::Cause;
 use crate::unit_of_work::CommitRecord;
 use crate::{ConnectionId, Cursor, Engine, Failure, FetchId, Get, Got, Reply, RequestId, Source};
 
@@ -207,6 +208,7 @@ impl Engine {
         if let Some(q) = self.queues.get_mut(&p.queue) {
             q.waiters.insert(&p.wanted, arrival, id);
         }
+        self.opened_for_input(p.queue, Cause::Missed);
         self.wait(id, Pending::Get(Box::new(p)));
     }
 
@@ -323,6 +325,7 @@ impl Engine {
             .is_some_and(|e| e.state == State::Fetching)
         {
             self.show(queue, sequence, Position::ZERO);
+            self.check_trigger(queue, Cause::Closed);
         }
     }
 
@@ -497,7 +500,15 @@ impl Engine {
 
     /// Serves who waits for the messages that became available in this step, then starts channels whose trigger is due.
     pub(crate) fn serve(&mut self, step: &mut Step<'_>) {
-        while let Some(woken) = self.woken.pop_front() {
+        loop {
+            self.follow(step);
+            let Some(woken) = self.woken.pop_front() else {
+                if self.trigger_checks.is_empty() {
+                    return;
+                }
+                self.fire_checks(step);
+                continue;
+            };
             let mut last = None;
             while let Some((arrival, id)) = self.next_waiter(woken, last) {
                 last = Some(arrival);

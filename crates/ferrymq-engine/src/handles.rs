@@ -10,6 +10,7 @@ use ferrymq_types::{ObjectId, Position, QueueName, ReasonCode, Sequence};
 
 use crate::engine::{Answer, Step};
 use crate::queue::State;
+use crate::trigger::Cause;
 use crate::{
     ConnectionId, Cursor, Engine, Failure, HandleId, InputUse, ObjectName, OpenOptions, Opened,
     Reply,
@@ -67,8 +68,14 @@ impl Engine {
             }
         }
         let input = options.input.map(|of| self.actual_use(queue, of));
-        if let Some(q) = queue.and_then(|id| self.queues.get_mut(&id)) {
+        if let Some(id) = queue
+            && let Some(q) = self.queues.get_mut(&id)
+        {
+            let is_first = q.inputs() == 0;
             q.opened(input, options.output);
+            if is_first && input.is_some() {
+                self.opened_for_input(id, Cause::Changed);
+            }
         }
         let handle = Handle {
             name,
@@ -174,7 +181,8 @@ impl Engine {
             && self.queues.get(&queue).is_some_and(|q| q.inputs() == 0)
         {
             // What waits now has nobody who reads it.
-            self.trigger(step, queue, true);
+            self.trigger_channel(step, queue, true, None);
+            self.check_trigger(queue, Cause::Closed);
         }
         Ok((Position::ZERO, Reply::Done))
     }

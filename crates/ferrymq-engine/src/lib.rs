@@ -37,6 +37,7 @@ mod resting;
 mod settle;
 #[cfg(test)]
 mod tests;
+mod trigger;
 mod unit_of_work;
 mod waiters;
 

@@ -6,12 +6,13 @@ use bytes::Bytes;
 use ferrymq_objects::{LocalQueue, Queue};
 use ferrymq_types::{
     BodyId, Change, Message, MessageDescriptor, MessageRow, ObjectId, Persistence, Position,
-    QueueName, QueueRow, ReasonCode, RequestedReport, Sequence,
+    QueueName, ReasonCode, RequestedReport, Sequence,
 };
 
 use crate::engine::{Step, Woken};
 use crate::queue::{Entry, QueueState, State};
 use crate::resting::hash_id;
+use crate::trigger::{Arrival, Cause};
 use crate::{Engine, Event};
 
 /// Bytes that the write set of a message takes beside its header and body; roughly, rounded up.
@@ -157,6 +158,14 @@ impl Engine {
         let Some(q) = self.queues.get_mut(&queue) else {
             return;
         };
+        if q.triggers_with(entry.priority) {
+            self.arrivals.push(Arrival {
+                queue,
+                sequence,
+                before: q.counted(),
+                unit: None,
+            });
+        }
         q.insert(sequence, entry);
         match message {
             Some(message) if entry.is_persistent() && entry.state != State::Uncommitted => {
@@ -197,9 +206,10 @@ impl Engine {
         let Some(q) = self.queues.get_mut(&queue) else {
             return;
         };
-        let mut uncommitted = false;
+        let (mut uncommitted, mut locked) = (false, false);
         let entry = q.change(sequence, |entry| {
             uncommitted = entry.state == State::Uncommitted;
+            locked = entry.state == State::Locked;
             entry.state = State::Available;
             entry.position = entry.position.max(position);
         });
@@ -210,6 +220,9 @@ impl Engine {
             self.memory.committed(sequence, self.limits.cache_bytes_max);
         }
         self.shown(queue, sequence, &entry, triggers);
+        if locked {
+            self.check_trigger(queue, Cause::Closed);
+        }
     }
 
     /// What follows from a message's becoming available.
@@ -222,6 +235,7 @@ impl Engine {
             queue,
             key: q.key(sequence, entry.priority),
             first: q.available_len() == 1,
+            priority: entry.priority,
             triggers,
         });
         if let (Some(at), false) = (entry.expires_at, q.keeps_expired) {
@@ -270,13 +284,8 @@ impl Engine {
             && !q.row_written
         {
             q.row_written = true;
-            changes.push(Change::SetQueue {
-                queue,
-                row: QueueRow {
-                    name: q.name.clone(),
-                    closed: q.closed,
-                },
-            });
+            let row = q.row();
+            changes.push(Change::SetQueue { queue, row });
         }
         if let Some(body) = body {
             changes.push(Change::SetBody { id: row.body, body });

@@ -9,6 +9,7 @@ use crate::engine::Step;
 use crate::get::PendingGet;
 use crate::messages::message_of;
 use crate::queue::{Key, State, Wanted};
+use crate::trigger::Cause;
 use crate::{ConnectionId, Effect, Engine, Event, FetchId, Fetched, HandleId, RequestId};
 
 /// A request that is not answered yet.
@@ -81,6 +82,7 @@ impl Engine {
                     if let Some(q) = self.queues.get_mut(&p.queue) {
                         q.waiters.remove(&p.wanted, arrival, id);
                     }
+                    self.check_trigger(p.queue, Cause::Closed);
                 }
             }
             Pending::SenderGet(p) => {
@@ -139,6 +141,7 @@ impl Engine {
                 if let Some((fetch, sequence)) = p.fetch {
                     self.fetches.remove(&fetch);
                     self.show(p.queue, sequence, Position::ZERO);
+                    self.check_trigger(p.queue, Cause::Closed);
                 }
             }
             Pending::SenderGet(p) => self.give_back(&p),

@@ -6,11 +6,12 @@ use std::ops::Bound;
 use ferrymq_objects::{DeliverySequence, LocalQueue};
 use ferrymq_types::{
     BodyId, ChannelName, Message, MessageId, MessageRow, ObjectId, Persistence, Position, Priority,
-    QueueName, Sequence, Timestamp,
+    QueueName, QueueRow, Sequence, Timestamp,
 };
 
 use crate::read_ahead::ReadAhead;
 use crate::resting::{RestingMessages, hash_id};
+use crate::trigger::Trigger;
 use crate::waiters::Waiters;
 use crate::{Cursor, InputUse, MatchIds};
 
@@ -41,6 +42,21 @@ pub(crate) enum State {
     Browsed,
     /// Its backout count has reached the threshold and no queue takes it (invariant B3).
     Poison,
+}
+
+impl State {
+    /// Whether it belongs to `UNCOM`.
+    const fn is_uncommitted(self) -> bool {
+        match self {
+            Self::Uncommitted | Self::Locked => true,
+            Self::Available
+            | Self::Fetching
+            | Self::Channel
+            | Self::Damaged
+            | Self::Browsed
+            | Self::Poison => false,
+        }
+    }
 }
 
 /// What decisions need of a message. Its bytes are in [`crate::memory::Memory`], in the store, or in both.
@@ -144,6 +160,10 @@ pub(crate) struct QueueState {
     pub(crate) last_change: Position,
     /// Messages that open units of work put or got.
     pub(crate) uncommitted: u64,
+    /// Messages that somebody has got or is getting.
+    taken: u64,
+    /// Messages that nobody can get: damaged or poison.
+    stuck: u64,
     /// Rows of messages in [`State::Poison`], for the next attempt.
     pub(crate) poison: BTreeMap<Sequence, Box<MessageRow>>,
     pub(crate) full_reported: bool,
@@ -154,6 +174,10 @@ pub(crate) struct QueueState {
     pub(crate) last_put: Option<Timestamp>,
     /// The channel that has it open.
     pub(crate) sender: Option<ChannelName>,
+    /// What its trigger needs, while that is on.
+    pub(crate) trigger: Option<Box<Trigger>>,
+    /// The definition, by when it was altered, whose trigger switched itself off.
+    pub(crate) trigger_used: Option<Timestamp>,
     /// Handles for input, for output, and whether the one for input is exclusive.
     inputs: u32,
     outputs: u32,
@@ -173,6 +197,8 @@ impl QueueState {
             waiters: Waiters::default(),
             last_change: Position::ZERO,
             uncommitted: 0,
+            taken: 0,
+            stuck: 0,
             poison: BTreeMap::new(),
             full_reported: false,
             read_ahead: None,
@@ -180,10 +206,31 @@ impl QueueState {
             last_get: None,
             last_put: None,
             sender: None,
+            trigger: None,
+            trigger_used: None,
             inputs: 0,
             outputs: 0,
             exclusive: false,
         }
+    }
+
+    /// Its row.
+    pub(crate) fn row(&self) -> QueueRow {
+        QueueRow {
+            name: self.name.clone(),
+            closed: self.closed,
+            trigger_used: self.trigger_used,
+        }
+    }
+
+    /// Messages that somebody has got or is getting.
+    pub(crate) const fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    /// Messages that nobody can get.
+    pub(crate) const fn stuck(&self) -> u64 {
+        self.stuck
     }
 
     /// A handle was opened.
@@ -287,12 +334,44 @@ impl QueueState {
 
     /// Adds a message in its state.
     pub(crate) fn insert(&mut self, sequence: Sequence, entry: Entry) {
-        self.uncommitted = self.uncommitted.saturating_add(counts(entry.state));
+        if let Some(trigger) = &mut self.trigger {
+            trigger.added(entry.priority);
+        }
+        self.place(sequence, entry);
+    }
+
+    fn place(&mut self, sequence: Sequence, entry: Entry) {
+        self.tally(None, Some(entry.state));
         if entry.state == State::Available {
             let key = self.key(sequence, entry.priority);
             self.resting.insert(key, &entry);
         } else {
             self.held.insert(sequence, entry);
+        }
+    }
+
+    /// A message is no longer in one state, and is in another now.
+    fn tally(&mut self, before: Option<State>, now: Option<State>) {
+        if let Some(count) = before.and_then(|state| self.count(state)) {
+            *count = count.saturating_sub(1);
+        }
+        if let Some(count) = now.and_then(|state| self.count(state)) {
+            *count = count.saturating_add(1);
+        }
+        if before.is_some_and(State::is_uncommitted) {
+            self.uncommitted = self.uncommitted.saturating_sub(1);
+        }
+        if now.is_some_and(State::is_uncommitted) {
+            self.uncommitted = self.uncommitted.saturating_add(1);
+        }
+    }
+
+    /// Where messages in a state are counted besides `UNCOM`.
+    fn count(&mut self, state: State) -> Option<&mut u64> {
+        match state {
+            State::Locked | State::Fetching => Some(&mut self.taken),
+            State::Damaged | State::Poison => Some(&mut self.stuck),
+            State::Available | State::Uncommitted | State::Channel | State::Browsed => None,
         }
     }
 
@@ -305,7 +384,10 @@ impl QueueState {
             }
             None => self.resting.remove(sequence)?,
         };
-        self.uncommitted = self.uncommitted.saturating_sub(counts(entry.state));
+        self.tally(Some(entry.state), None);
+        if let Some(trigger) = &mut self.trigger {
+            trigger.removed(entry.priority);
+        }
         Some(entry)
     }
 
@@ -322,20 +404,17 @@ impl QueueState {
             change(&mut changed);
             if changed.state != State::Available {
                 *entry = changed;
-                self.uncommitted = self
-                    .uncommitted
-                    .saturating_sub(counts(before))
-                    .saturating_add(counts(changed.state));
+                self.tally(Some(before), Some(changed.state));
                 return Some(changed);
             }
             self.held.remove(&sequence);
-            self.uncommitted = self.uncommitted.saturating_sub(counts(before));
-            self.insert(sequence, changed);
+            self.tally(Some(before), None);
+            self.place(sequence, changed);
             return Some(changed);
         }
         let mut entry = self.resting.remove(sequence)?;
         change(&mut entry);
-        self.insert(sequence, entry);
+        self.place(sequence, entry);
         Some(entry)
     }
 
@@ -397,18 +476,5 @@ impl QueueState {
     /// When the oldest message that is available was put: the first of each priority is looked at.
     pub(crate) fn oldest(&self) -> Option<Timestamp> {
         self.resting.oldest()
-    }
-}
-
-/// What a message in this state adds to `UNCOM`.
-const fn counts(state: State) -> u64 {
-    match state {
-        State::Uncommitted | State::Locked => 1,
-        State::Available
-        | State::Fetching
-        | State::Channel
-        | State::Damaged
-        | State::Browsed
-        | State::Poison => 0,
     }
 }

@@ -77,6 +77,7 @@ impl EngineBuilder {
             state.name = row.name;
         }
         state.closed = row.closed;
+        state.trigger_used = row.trigger_used;
         state.row_written = true;
     }
 
@@ -145,6 +146,7 @@ impl EngineBuilder {
         };
         for queue in engine.queues.values_mut() {
             queue.recovered();
+            queue.arm_trigger();
         }
         engine.lock_recovered();
         let unknown: Vec<(ObjectId, QueueName, u64)> = engine
@@ -162,7 +164,7 @@ impl EngineBuilder {
         engine.woken.clear();
         let queues: Vec<ObjectId> = engine.queues.keys().copied().collect();
         for queue in queues {
-            engine.trigger(&mut step, queue, true);
+            engine.trigger_channel(&mut step, queue, true, None);
         }
         engine
     }

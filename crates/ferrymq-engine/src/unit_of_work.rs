@@ -12,6 +12,7 @@ use crate::engine::{Answer, Step};
 use crate::messages::row_of;
 use crate::queue::State;
 use crate::report::PendingReport;
+use crate::trigger::PendingTrigger;
 use crate::{ConnectionId, Engine, Failure, Reply};
 
 /// A unit of work that is open.
@@ -23,6 +24,8 @@ pub(crate) struct UnitOfWork {
     pub(crate) gets: BTreeMap<Sequence, LockedMessage>,
     /// What a receiving channel discarded in it.
     notes: Vec<Note>,
+    /// Trigger messages that its puts made.
+    triggers: Vec<PendingTrigger>,
     /// Bytes that it holds in memory.
     bytes: u64,
     /// Bytes of its write set, estimated.
@@ -45,6 +48,7 @@ impl UnitOfWork {
             puts: Vec::new(),
             gets: BTreeMap::new(),
             notes: Vec::new(),
+            triggers: Vec::new(),
             bytes: 0,
             write_bytes: 0,
         }
@@ -84,6 +88,7 @@ impl UnitOfWork {
             .len()
             .saturating_add(self.gets.len())
             .saturating_add(self.notes.len())
+            .saturating_add(self.triggers.len())
     }
 }
 
@@ -165,10 +170,20 @@ impl Engine {
         bytes: u64,
         write_bytes: u64,
     ) {
+        self.arrived_in(id, sequence);
         if let Some(unit) = self.units.get_mut(&id) {
             unit.puts.push((queue, sequence));
             unit.bytes = unit.bytes.saturating_add(bytes);
             unit.write_bytes = unit.write_bytes.saturating_add(write_bytes);
+            self.unit_of_work_bytes = self.unit_of_work_bytes.saturating_add(bytes);
+        }
+    }
+
+    /// Adds a trigger message that is seen when the unit of work ends.
+    pub(crate) fn add_trigger(&mut self, id: UnitOfWorkId, trigger: PendingTrigger, bytes: u64) {
+        if let Some(unit) = self.units.get_mut(&id) {
+            unit.triggers.push(trigger);
+            unit.bytes = unit.bytes.saturating_add(bytes);
             self.unit_of_work_bytes = self.unit_of_work_bytes.saturating_add(bytes);
         }
     }
@@ -181,6 +196,9 @@ impl Engine {
         row: Option<Box<MessageRow>>,
         report: Option<PendingReport>,
     ) {
+        if let Some(report) = report {
+            self.arrived_in(id, report.sequence);
+        }
         if let Some(unit) = self.units.get_mut(&id) {
             let (bytes, write_bytes) = report.map_or((0, 0), |r| (r.bytes, r.write_bytes));
             let locked = LockedMessage { queue, row, report };
@@ -296,11 +314,34 @@ impl Engine {
             }
             self.show(queue, sequence, position);
         }
+        self.show_triggers(step, &unit.triggers, true, after);
         self.account_written(step, entries, position);
         if let Some(row) = outcome {
             self.remember_outcome(row, after, position > Position::ZERO);
         }
         after
+    }
+
+    /// Shows the trigger messages of a unit of work that ended, however it did; those of `TRIGTYPE(EVERY)` only if it was
+    /// committed.
+    fn show_triggers(
+        &mut self,
+        step: &Step<'_>,
+        triggers: &[PendingTrigger],
+        committed: bool,
+        after: Position,
+    ) {
+        for trigger in triggers {
+            let (queue, sequence) = (trigger.queue, trigger.sequence);
+            if committed || trigger.if_backed_out {
+                if let Some(q) = self.queue(queue) {
+                    q.last_put = Some(step.now);
+                }
+                self.show(queue, sequence, after);
+            } else {
+                self.remove(queue, sequence);
+            }
+        }
     }
 
     pub(crate) fn back_out(
@@ -421,6 +462,7 @@ impl Engine {
                 self.show(queue, sequence, Position::ZERO);
             }
         }
+        self.show_triggers(step, &unit.triggers, false, after);
         after
     }
 

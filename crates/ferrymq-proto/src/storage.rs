@@ -478,6 +478,7 @@ impl From<&QueueRow> for pb::QueueRow {
         Self {
             name: row.name.as_str().to_owned(),
             closed: row.closed,
+            trigger_used_ms: row.trigger_used.map(Timestamp::as_millis),
         }
     }
 }
@@ -488,6 +489,7 @@ impl TryFrom<pb::QueueRow> for QueueRow {
         Ok(Self {
             name: queue("name", &row.name)?,
             closed: row.closed,
+            trigger_used: row.trigger_used_ms.map(Timestamp::from_millis),
         })
     }
 }

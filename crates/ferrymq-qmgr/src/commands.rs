@@ -364,7 +364,7 @@ fn queue_status(q: &QueueStatistics, now: Timestamp) -> QueueStatus {
         oldest_message_age_seconds: q.oldest.map(|oldest| now.since(oldest).as_secs()),
         last_get: q.last_get,
         last_put: q.last_put,
-        trigger_used: false,
+        trigger_used: q.trigger_used,
     }
 }
 

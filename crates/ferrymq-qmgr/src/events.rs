@@ -60,6 +60,19 @@ pub(crate) async fn run(
             Event::QueueFull { queue } => {
                 warn!(id = "FMQ9021W", qmgr = %name, queue = %queue, "the queue is full");
             }
+            Event::TriggerNotDelivered {
+                queue,
+                initiation_queue,
+                reason,
+                dead_lettered,
+            } => {
+                let to = if dead_lettered { "the dead-letter queue" } else { "nowhere" };
+                warn!(
+                    id = "FMQ9024W", qmgr = %name, queue = %queue,
+                    initiation_queue = %initiation_queue, reason = %reason, to,
+                    "the initiation queue does not take a trigger message"
+                );
+            }
             Event::PoisonHeld {
                 queue,
                 sequence,

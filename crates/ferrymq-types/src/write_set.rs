@@ -127,6 +127,9 @@ pub struct QueueRow {
     pub name: QueueName,
     /// It takes no more puts and gets: its deletion is under way (rule U15).
     pub closed: bool,
+    /// Its trigger of `TRIGTYPE(DEPTH)` fired and switched itself off, as the definition stood that was altered at this time:
+    /// an alteration since then has switched it on again.
+    pub trigger_used: Option<Timestamp>,
 }
 
 /// A batch whose confirmation was, or may have been, asked for (rule U4).

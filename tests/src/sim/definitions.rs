@@ -72,7 +72,8 @@ impl Metadata {
         let usage = ("USAGE", word("XMITQ"));
         let trigger = ("TRIGGER", AttributeValue::Flag(true));
         let data = ("TRIGDATA", text(CHANNEL));
-        self.local(0, XMITQ, &[usage, trigger, data]);
+        let initiation = ("INITQ", text("SYSTEM.CHANNEL.INITQ"));
+        self.local(0, XMITQ, &[usage, trigger, data, initiation]);
         for queue in ["IN.Q", "FULL.Q", "NOWHERE.Q"] {
             let to = [
                 ("RNAME", text(queue)),

@@ -518,7 +518,9 @@ impl World {
                 "inv_s1_store_opens",
                 format!("{} reports {event:?}, and nothing was damaged", QMGRS[node]),
             ),
-            EngineEvent::QueueFull { .. } | EngineEvent::PoisonHeld { .. } => Ok(()),
+            EngineEvent::QueueFull { .. }
+            | EngineEvent::PoisonHeld { .. }
+            | EngineEvent::TriggerNotDelivered { .. } => Ok(()),
         }
     }
 

@@ -5,15 +5,14 @@ mod receiver;
 mod sender;
 mod undeliverable;
 
-use ferrymq_objects::{Enabled, TriggerType, Usage};
-use ferrymq_types::{Change, ChannelName, ObjectId, Position};
+use ferrymq_types::{Change, ChannelName, Position};
 
 pub(crate) use batch::Settlement;
 pub(crate) use receiver::{Discard, Receiver};
 pub(crate) use sender::{Sender, SenderGet};
 
 use crate::engine::{Step, Woken};
-use crate::{ConnectionId, Engine, Event, Reply};
+use crate::{ConnectionId, Engine, Reply};
 
 /// Whether an operator stopped a channel, and the write set that says so.
 #[derive(Debug, Clone, Copy)]
@@ -92,38 +91,10 @@ impl Engine {
         };
         match q.sender.clone() {
             Some(channel) => self.serve_sender(step, &channel),
-            None if woken.triggers => self.trigger(step, woken.queue, woken.first),
+            None if woken.triggers => {
+                self.trigger_channel(step, woken.queue, woken.first, Some(woken.priority));
+            }
             None => {}
-        }
-    }
-
-    /// Reports a trigger if its conditions hold: a transmission queue with `TRIGGER` that can be got from and that no channel
-    /// has open. With `TRIGTYPE(FIRST)` only if this is the `first` message, or the conditions came to hold with messages there.
-    ///
-    /// Source: IBM MQ, "Conditions for a trigger event".
-    pub(crate) fn trigger(&self, step: &mut Step<'_>, queue: ObjectId, first: bool) {
-        let Some(q) = self.queues.get(&queue) else {
-            return;
-        };
-        let Some(definition) = &q.definition else {
-            return;
-        };
-        let messages = q.available_len();
-        let due = match definition.trigger_type {
-            TriggerType::First => first && messages > 0,
-            TriggerType::Every => messages > 0,
-            TriggerType::Depth | TriggerType::None => false,
-        };
-        let usable = match (definition.usage, definition.get) {
-            (Usage::Transmission, Enabled::Yes) => definition.trigger && q.sender.is_none(),
-            (Usage::Transmission, Enabled::No) | (Usage::Normal, _) => false,
-        };
-        if due && usable {
-            let event = Event::TransmissionQueueTriggered {
-                queue: q.name.clone(),
-                channel: ChannelName::new(&definition.trigger_data).ok(),
-            };
-            step.report(q.last_change, event);
         }
     }
 }

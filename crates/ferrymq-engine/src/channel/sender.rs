@@ -12,6 +12,7 @@ use ferrymq_types::{
 use crate::engine::{Answer, Step};
 use crate::pending::Pending;
 use crate::queue::{Key, State, Wanted};
+use crate::trigger::Cause;
 use crate::{ConnectionId, Engine, Failure, MatchIds, Reply, RequestId, SenderState, Transmission};
 
 /// Answers whose fast messages are remembered, so that one that cannot be sent can still be dead-lettered or accounted for.
@@ -484,7 +485,8 @@ impl Engine {
         let queue = self.own_sender(connection, channel)?.row.transmission_queue;
         self.let_go(channel);
         // Messages that came while the channel was ending, and what it gives back, are a first message for a trigger.
-        self.trigger(step, queue, true);
+        self.trigger_channel(step, queue, true, None);
+        self.check_trigger(queue, Cause::Closed);
         Ok((Position::ZERO, Reply::Done))
     }
 

@@ -173,13 +173,14 @@ fn a_trigger_is_due_for_the_first_message_for_every_one_or_when_it_can_be_got() 
     w.alter_local("XQ", |q| {
         q.trigger_type = ferrymq_objects::TriggerType::Every
     });
+    assert_eq!(triggers(&w), 2, "the criteria changed with messages there");
     w.put(put("R", "x"));
-    assert_eq!(triggers(&w), 2);
+    assert_eq!(triggers(&w), 3);
     w.alter_local("XQ", |q| q.get = Enabled::No);
     w.put(put("R", "x"));
-    assert_eq!(triggers(&w), 2);
-    w.alter_local("XQ", |q| q.get = Enabled::Yes);
     assert_eq!(triggers(&w), 3);
+    w.alter_local("XQ", |q| q.get = Enabled::Yes);
+    assert_eq!(triggers(&w), 4);
     w.crash();
     assert_eq!(triggers(&w), 1);
 }

@@ -118,6 +118,7 @@ pub(super) fn definitions() -> QueueManager {
     xq.usage = Usage::Transmission;
     xq.trigger = true;
     xq.trigger_data = "QM1.TO.QM2".to_owned();
+    xq.initiation_queue = Some(queue_name("SYSTEM.CHANNEL.INITQ"));
     let queues = [
         Queue::Local(local(1, "A")),
         Queue::Local(b),
@@ -127,6 +128,7 @@ pub(super) fn definitions() -> QueueManager {
         Queue::Local(xq),
         Queue::Alias(alias(7, "AL", "A")),
         Queue::Remote(remote(8, "R")),
+        Queue::Local(local(9, "SYSTEM.CHANNEL.INITQ")),
     ];
     QueueManager {
         attributes: QueueManagerAttributes {
@@ -534,7 +536,7 @@ impl World {
         let e = &self.engine;
         let (mut non_persistent, mut cached, mut available) = (0, 0, 0);
         for (id, q) in &e.queues {
-            let mut uncommitted = 0;
+            let (mut uncommitted, mut taken, mut stuck, mut above) = (0, 0, 0, 0);
             let mut shown = 0;
             assert_eq!(q.entries(Bound::Unbounded).count() as u64, q.depth());
             for (sequence, entry) in q.entries(Bound::Unbounded) {
@@ -542,16 +544,26 @@ impl World {
                 let memory = message.map(|m| crate::memory::memory_bytes(m));
                 assert!(message.is_none_or(|m| m.descriptor.message_id == entry.message_id));
                 match entry.state {
-                    State::Uncommitted | State::Locked => uncommitted += 1,
+                    State::Uncommitted => uncommitted += 1,
+                    State::Locked => {
+                        uncommitted += 1;
+                        taken += 1;
+                    }
                     State::Available => {
                         shown += 1;
                         if entry.expires_at.is_some() && !q.keeps_expired {
                             available += 1;
                         }
                     }
-                    State::Poison => assert!(q.poison.contains_key(&sequence)),
-                    State::Fetching | State::Channel | State::Damaged | State::Browsed => {}
+                    State::Poison => {
+                        stuck += 1;
+                        assert!(q.poison.contains_key(&sequence));
+                    }
+                    State::Damaged => stuck += 1,
+                    State::Fetching => taken += 1,
+                    State::Channel | State::Browsed => {}
                 }
+                above += u64::from(q.triggers_with(entry.priority));
                 if !entry.is_persistent() {
                     non_persistent += memory.expect("non-persistent ones are in memory");
                 } else if e.memory.is_cached(sequence) {
@@ -566,7 +578,13 @@ impl World {
                     "inv_c8: memory and rows agree on {id}/{sequence}"
                 );
             }
-            assert_eq!(q.uncommitted, uncommitted);
+            assert_eq!(
+                (q.uncommitted, q.taken(), q.stuck()),
+                (uncommitted, taken, stuck)
+            );
+            if q.trigger.is_some() {
+                assert!([above, q.depth() - stuck].contains(&q.counted()));
+            }
             assert_eq!(q.available_len(), shown);
         }
         let rows = self.rows.messages.keys();
@@ -577,7 +595,7 @@ impl World {
         assert_eq!(e.memory.cache_bytes(), cached);
         assert_eq!(e.memory.cached().map(|(_, b)| b).sum::<u64>(), cached);
         assert_eq!(e.expiry.len(), available);
-        assert!(e.woken.is_empty());
+        assert!(e.woken.is_empty() && e.arrivals.is_empty() && e.trigger_checks.is_empty());
     }
 }
 

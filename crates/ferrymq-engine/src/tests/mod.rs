@@ -24,4 +24,5 @@ mod read_ahead;
 mod receiver;
 mod sender;
 mod settle;
+mod triggers;
 mod unit_of_work;

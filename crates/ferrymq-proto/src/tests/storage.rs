@@ -45,6 +45,7 @@ fn one_of_each() -> Vec<WriteSet> {
                     row: QueueRow {
                         name: QueueName::new("Q").unwrap(),
                         closed: true,
+                        trigger_used: Some(Timestamp::from_millis(77)),
                     },
                 },
                 Change::SetBody {
@@ -198,4 +199,17 @@ fn values_outside_their_range_are_refused() {
         QueueRow::from_stored(&[0xff]),
         Err(FormatError::Protobuf(_))
     ));
+}
+
+#[test]
+fn the_row_of_a_queue_that_was_written_before_triggers_reads_as_one_whose_trigger_is_unused() {
+    // Field 1, the name `Q`; field 2, closed.
+    assert_eq!(
+        QueueRow::from_stored(&[0x0a, 1, b'Q', 0x10, 1]),
+        Ok(QueueRow {
+            name: QueueName::new("Q").unwrap(),
+            closed: true,
+            trigger_used: None,
+        })
+    );
 }

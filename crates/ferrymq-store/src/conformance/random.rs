@@ -322,6 +322,7 @@ fn queue(random: &mut Random, next: u64) -> Change {
             row: QueueRow {
                 name: QueueName::new("Q").expect("a name"),
                 closed: random.below(2) == 0,
+                trigger_used: (random.below(2) == 0).then(|| Timestamp::from_millis(next)),
             },
         },
         _ => Change::SetCounters {

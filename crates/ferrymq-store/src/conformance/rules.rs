@@ -356,6 +356,7 @@ pub fn u13_rows_are_absolute_values<F: Factory>(make: fn() -> F) {
                     row: QueueRow {
                         name: QueueName::new("Q").expect("a name"),
                         closed: n % 2 == 0,
+                        trigger_used: None,
                     },
                 },
                 Change::SetCounters {
