@@ -220,6 +220,7 @@ impl Bench {
             body: self.body.clone(),
             context: Context::Default,
             syncpoint,
+            logical_order: false,
             token: None,
         };
         self.ask(Request::Put(Box::new(put)));
@@ -227,14 +228,9 @@ impl Bench {
 
     fn get(&mut self, matching: MatchIds, syncpoint: Option<UnitOfWorkId>) -> Sequence {
         let get = Get {
-            source: Source::Queue(orders()),
-            accept_truncated: false,
-            syncpoint_if_persistent: false,
             matching,
-            wait_until: None,
-            length_max: None,
             syncpoint,
-            many: None,
+            ..Get::of(Source::Queue(orders()))
         };
         match self.ask(Request::Get(get)) {
             Reply::Got(got) => got.sequence,

@@ -8,7 +8,9 @@ use ferrymq_types::{Message, MessageRow, Position, ReasonCode, Sequence};
 use crate::engine::Step;
 use crate::pending::{Pending, PendingBrowse};
 use crate::queue::{State, Wanted};
-use crate::{Browse, BrowseStep, Browsed, ConnectionId, Engine, Failure, Reply, RequestId};
+use crate::{
+    Browse, BrowseStep, Browsed, ConnectionId, Engine, Failure, MatchIds, Reply, RequestId,
+};
 
 impl Engine {
     pub(crate) fn browse(
@@ -30,28 +32,36 @@ impl Engine {
         connection: ConnectionId,
         browse: Browse,
     ) -> Result<PendingBrowse, Failure> {
-        let (name, handle, after, only) = match browse.step {
-            BrowseStep::First(name) => (name, None, None, None),
-            BrowseStep::After(name, cursor) => (name, None, Some(cursor), None),
+        let (name, handle, after, only) = match &browse.step {
+            BrowseStep::First(name) => (name.clone(), None, None, None),
+            BrowseStep::After(name, cursor) => (name.clone(), None, Some(*cursor), None),
             BrowseStep::FirstOf(handle) => {
-                let (name, _) = self.handle_for_browse(connection, handle)?;
-                (name, Some(handle), None, None)
+                let (name, _) = self.handle_for_browse(connection, *handle)?;
+                (name, Some(*handle), None, None)
             }
             BrowseStep::Next(handle) => {
-                let (name, cursor) = self.handle_for_browse(connection, handle)?;
-                (name, Some(handle), cursor, None)
+                let (name, cursor) = self.handle_for_browse(connection, *handle)?;
+                (name, Some(*handle), cursor, None)
             }
             BrowseStep::UnderCursor(handle) => {
-                let (name, cursor) = self.handle_for_browse(connection, handle)?;
+                let (name, cursor) = self.handle_for_browse(connection, *handle)?;
                 if cursor.is_none() {
                     return Err(Failure::of(ReasonCode::NO_MSG_UNDER_CURSOR, &name));
                 }
-                (name, Some(handle), None, cursor)
+                (name, Some(*handle), None, cursor)
             }
         };
         if handle.is_none() && browse.lock {
             return Err(Failure::of(ReasonCode::OPTIONS_ERROR, &name));
         }
+        let (wanted, after, moves) = match only {
+            None => {
+                let kept = self.wanted_by_browse(connection, &browse, &name, after)?;
+                (kept.0, kept.1, Some(kept.2))
+            }
+            // Whatever else is asked for.
+            Some(_) => (Wanted::new(MatchIds::default()), None, None),
+        };
         let queue = self.input_queue(&name)?;
         if let Some(handle) = handle {
             self.check_reads(connection, handle, queue)?;
@@ -61,7 +71,8 @@ impl Engine {
         Ok(PendingBrowse {
             connection,
             queue,
-            wanted: Wanted::new(browse.matching),
+            wanted,
+            moves,
             after: after.and_then(key),
             only: only.and_then(key),
             handle: handle.map(|handle| (handle, browse.lock)),
@@ -99,6 +110,9 @@ impl Engine {
                 self.fetch(step, id, p.queue, sequence);
                 return self.wait(id, Pending::Browse(p));
             };
+            if !p.is_as_asked(&message) {
+                return step.fail(id, entry.position, ReasonCode::MATCH_OPTIONS_ERROR);
+            }
             if p.only.is_some() || p.wanted.is(&message) {
                 return self.browsed(step, id, &p, sequence, message);
             }
@@ -127,6 +141,9 @@ impl Engine {
         };
         if let Some((handle, lock)) = p.handle {
             self.set_cursor(p.connection, handle, browsed.cursor, lock);
+            if let Some(moves) = &p.moves {
+                self.moved_by_browse(p.connection, handle, moves, &entry, browsed.cursor);
+            }
         }
         step.reply(id, entry.position, Ok(Reply::Browsed(browsed)));
     }
@@ -145,6 +162,9 @@ impl Engine {
             && let Some((_, message)) = read
         {
             let expired = entry.is_expired(step.now) && !q.keeps_expired;
+            if !expired && !p.is_as_asked(&message) {
+                return step.fail(id, entry.position, ReasonCode::MATCH_OPTIONS_ERROR);
+            }
             if !expired && (p.only.is_some() || p.wanted.is(&message)) {
                 return self.browsed(step, id, &p, sequence, message);
             }

@@ -125,6 +125,12 @@ pub struct PutDone {
     pub message_id: MessageId,
     /// `CorrelId`.
     pub correlation_id: CorrelationId,
+    /// `GroupId`, all zeros for none.
+    pub group_id: CorrelationId,
+    /// `MsgSeqNumber`.
+    pub message_sequence_number: u32,
+    /// [`ReasonCode::NONE`], or the reason of a warning.
+    pub warning: ReasonCode,
     /// `ResolvedQName`.
     pub resolved_queue: String,
     /// `ResolvedQMgrName`.
@@ -151,6 +157,8 @@ pub struct Got {
     pub backout_count: u32,
     /// Its place on the queue.
     pub sequence: Sequence,
+    /// [`ReasonCode::NONE`], or the reason of a warning.
+    pub warning: ReasonCode,
 }
 
 /// Where a browse is. Good for one run of the queue manager (rule U16).
@@ -241,6 +249,11 @@ pub struct DumpItem {
 pub enum Reply {
     /// It is done.
     Done,
+    /// A handle is closed.
+    Closed {
+        /// [`ReasonCode::NONE`], or 2241 if it left a group incomplete.
+        warning: ReasonCode,
+    },
     /// A message was put.
     Put(PutDone),
     /// A queue is open.

@@ -117,7 +117,10 @@ impl Engine {
             Ok(source) => source,
             Err(failure) => return step.reply(id, Position::ZERO, Err(failure)),
         };
-        let wanted = Wanted::new(get.matching);
+        let wanted = match self.wanted_by_get(connection, id, &get) {
+            Ok(wanted) => wanted,
+            Err(reason) => return step.reply(id, Position::ZERO, Err(Failure::of(reason, &name))),
+        };
         let pending = PendingGet {
             connection,
             get,
@@ -159,13 +162,16 @@ impl Engine {
                 self.expire(step, &[(p.queue, sequence)]);
                 continue;
             }
+            if p.only.is_some() && !q.is_in_order(&p.wanted, &entry) {
+                return step.fail(id, entry.position, ReasonCode::INVALID_MSG_UNDER_CURSOR);
+            }
             let Some(message) = self.memory.get(sequence).cloned() else {
                 if !p.taken.is_empty() {
                     return Self::reply_many(step, id, p);
                 }
                 self.hide(p.queue, sequence, State::Fetching);
                 let fetch = self.fetch(step, id, p.queue, sequence);
-                if p.wanted.is_any() {
+                if p.wanted.is_any() || p.get.logical_order {
                     self.read_ahead(step, p.queue, key);
                 }
                 p.fetch = Some((fetch, sequence));
@@ -271,8 +277,13 @@ impl Engine {
             return Some(p);
         }
         let length = entry.length;
+        let misses = self
+            .matched_in_order(p.connection, &p.get)
+            .is_some_and(|asked| !asked.is(&found.message));
         let too_long = p.get.length_max.is_some_and(|max| length > max);
-        let refused = if too_long && !p.get.accept_truncated {
+        let refused = if misses {
+            Some(Failure::of(ReasonCode::MATCH_OPTIONS_ERROR, &p.name))
+        } else if too_long && !p.get.accept_truncated {
             Some(Failure::of(ReasonCode::TRUNCATED_MSG_FAILED, &p.name))
         } else if let Some(unit) = p.get.syncpoint {
             // It may have ended while the message was read.
@@ -379,6 +390,7 @@ impl Engine {
             message: found.message,
             backout_count,
             sequence,
+            warning: self.moved_by_get(p.connection, &p.get, entry),
         };
         (after, got)
     }
@@ -534,6 +546,8 @@ impl Engine {
         if q.waiters.is_empty() {
             return None;
         }
-        q.waiters.next(&q.available(woken.key)?, last)
+        let entry = q.available(woken.key)?;
+        let complete = entry.group.is_none_or(|member| q.is_complete(&member));
+        q.waiters.next(&entry, complete, last)
     }
 }

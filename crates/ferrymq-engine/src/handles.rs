@@ -9,6 +9,7 @@ use ferrymq_objects::Target;
 use ferrymq_types::{ObjectId, Position, QueueName, ReasonCode, Sequence};
 
 use crate::engine::{Answer, Step};
+use crate::logical::Grouping;
 use crate::queue::State;
 use crate::trigger::Cause;
 use crate::{
@@ -30,6 +31,8 @@ pub(crate) struct Handle {
     cursor: Option<Cursor>,
     /// The message under the cursor that is locked by it.
     locked: Option<Sequence>,
+    /// Where it is in groups, once it met one.
+    pub(crate) grouping: Option<Box<Grouping>>,
 }
 
 impl Engine {
@@ -83,6 +86,7 @@ impl Engine {
             queue,
             cursor: None,
             locked: None,
+            grouping: None,
         };
         self.handles.insert((connection, opened.handle), handle);
         Ok((Position::ZERO, Reply::Opened(opened)))
@@ -184,7 +188,12 @@ impl Engine {
             self.trigger_channel(step, queue, true, None);
             self.check_trigger(queue, Cause::Closed);
         }
-        Ok((Position::ZERO, Reply::Done))
+        // What it left incomplete stays as it is.
+        let warning = match closed.grouping {
+            Some(grouping) if grouping.is_incomplete() => ReasonCode::INCOMPLETE_GROUP,
+            Some(_) | None => ReasonCode::NONE,
+        };
+        Ok((Position::ZERO, Reply::Closed { warning }))
     }
 
     /// The connection is gone: everything that it had open is closed.
@@ -199,6 +208,21 @@ impl Engine {
             // It is there.
             drop(self.close(step, connection, handle));
         }
+    }
+
+    /// What a handle keeps of groups.
+    pub(crate) fn grouping(&self, connection: ConnectionId, handle: HandleId) -> Option<&Grouping> {
+        self.handles.get(&(connection, handle))?.grouping.as_deref()
+    }
+
+    /// As [`Engine::grouping`], from now on; `None` if the handle is closed.
+    pub(crate) fn grouping_or_new(
+        &mut self,
+        connection: ConnectionId,
+        handle: HandleId,
+    ) -> Option<&mut Grouping> {
+        let open = self.handles.get_mut(&(connection, handle))?;
+        Some(open.grouping.get_or_insert_default())
     }
 
     fn handle(&self, connection: ConnectionId, handle: HandleId) -> Result<&Handle, Failure> {

@@ -10,6 +10,7 @@ use ferrymq_types::{
 };
 
 use crate::engine::{Step, Woken};
+use crate::groups::Member;
 use crate::queue::{Entry, QueueState, State};
 use crate::resting::hash_id;
 use crate::trigger::{Arrival, Cause};
@@ -69,6 +70,7 @@ pub(crate) fn entry_of(
         priority: descriptor.priority,
         persistence: descriptor.persistence,
         reports_expiry: descriptor.report.expiration() != RequestedReport::No,
+        group: Member::of(descriptor),
         state,
     }
 }

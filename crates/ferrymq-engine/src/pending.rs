@@ -7,6 +7,7 @@ use ferrymq_types::{ChannelName, Message, MessageRow, ObjectId, Position, Reason
 use crate::channel::SenderGet;
 use crate::engine::Step;
 use crate::get::PendingGet;
+use crate::logical::BrowseMove;
 use crate::messages::message_of;
 use crate::queue::{Key, State, Wanted};
 use crate::trigger::Cause;
@@ -30,8 +31,18 @@ pub(crate) struct PendingBrowse {
     pub(crate) after: Option<Key>,
     /// The message under a cursor: no other.
     pub(crate) only: Option<Key>,
+    /// How far it moves its handle; not if it looks at the message under the cursor.
+    pub(crate) moves: Option<BrowseMove>,
     /// Whose cursor moves, and whether it locks what it finds.
     pub(crate) handle: Option<(HandleId, bool)>,
+}
+
+impl PendingBrowse {
+    /// Whether the message is as asked for, where nothing else can be had: it is the next one of its group.
+    pub(crate) fn is_as_asked(&self, message: &Message) -> bool {
+        let asked = self.moves.as_ref().and_then(BrowseMove::matched);
+        asked.is_none_or(|ids| Wanted::new(ids).is(message))
+    }
 }
 
 /// A dead-letter move of a sending channel whose message is being read.

@@ -20,9 +20,6 @@ use crate::resting::usual_body;
 use crate::unit_of_work::CommitRecord;
 use crate::{ConnectionId, Context, Engine, Failure, Object, ObjectName, Put, PutDone, Reply};
 
-/// Highest `MsgSeqNumber`.
-const MESSAGE_SEQUENCE_NUMBER_MAX: u32 = 999_999_999;
-
 /// A put that passed all checks.
 pub(crate) struct Checked {
     pub(crate) queue: ObjectId,
@@ -44,7 +41,7 @@ impl Engine {
         &mut self,
         step: &mut Step<'_>,
         connection: ConnectionId,
-        put: Put,
+        mut put: Put,
     ) -> Answer {
         // Fast messages of an older conversation must not come after those of a newer one (invariant O4).
         if self.superseded.contains(&connection) {
@@ -69,7 +66,9 @@ impl Engine {
         let qmgr = Arc::clone(&self.qmgr);
         let route = Self::route(&qmgr, &name)?;
         drop(name);
-        let checked = self.check_put(step, put, &route)?;
+        let persistence = put.persistence.unwrap_or(route.default_persistence);
+        let moves = self.group_of_put(connection, &mut put, persistence)?;
+        let mut checked = self.check_put(step, put, &route)?;
         let bytes = memory_bytes(&checked.message);
         let write_bytes = match checked.message.descriptor.persistence {
             Persistence::Persistent => {
@@ -123,6 +122,9 @@ impl Engine {
                 self.commit_unit(step, unit, record)
             }
         };
+        if let Some(to) = moves {
+            checked.done.warning = self.moved_by_put(connection, &to);
+        }
         Ok((position, Reply::Put(checked.done)))
     }
 
@@ -173,6 +175,9 @@ impl Engine {
             Reply::Put(PutDone {
                 message_id,
                 correlation_id: put.descriptor.correlation_id,
+                group_id: put.descriptor.group_id,
+                message_sequence_number: put.descriptor.message_sequence_number,
+                warning: ReasonCode::NONE,
                 resolved_queue,
                 resolved_queue_manager,
             }),
@@ -244,28 +249,32 @@ impl Engine {
         if descriptor.message_id.is_none() {
             descriptor.message_id = self.next_message_id();
         }
-        let (message_id, correlation_id) = (descriptor.message_id, descriptor.correlation_id);
-        let (message, resolved_queue, resolved_queue_manager) = match &route.remote {
-            None => (
-                Message {
-                    descriptor,
-                    header: put.header,
-                    body: put.body,
-                },
-                queue.base.name.to_string(),
-                self.qmgr.attributes.name.to_string(),
-            ),
-            Some((remote_queue, remote_queue_manager)) => (
+        let mut done = PutDone {
+            message_id: descriptor.message_id,
+            correlation_id: descriptor.correlation_id,
+            group_id: descriptor.group_id,
+            message_sequence_number: descriptor.message_sequence_number,
+            warning: ReasonCode::NONE,
+            resolved_queue: queue.base.name.to_string(),
+            resolved_queue_manager: self.qmgr.attributes.name.to_string(),
+        };
+        let message = match &route.remote {
+            None => Message {
+                descriptor,
+                header: put.header,
+                body: put.body,
+            },
+            Some((remote_queue, remote_queue_manager)) => {
+                done.resolved_queue = remote_queue.to_string();
+                done.resolved_queue_manager = remote_queue_manager.to_string();
                 with_transmission_header(
                     descriptor,
                     &put.header,
                     put.body,
                     (remote_queue, remote_queue_manager),
                     step,
-                ),
-                remote_queue.to_string(),
-                remote_queue_manager.to_string(),
-            ),
+                )
+            }
         };
         if let Err(reason) = self.check_room(queue, message.data_length() as u64) {
             if reason == ReasonCode::Q_FULL {
@@ -276,12 +285,7 @@ impl Engine {
         Ok(Checked {
             queue: queue.base.id,
             message,
-            done: PutDone {
-                message_id,
-                correlation_id,
-                resolved_queue,
-                resolved_queue_manager,
-            },
+            done,
         })
     }
 
@@ -380,6 +384,9 @@ fn with_transmission_header(
     step: &Step<'_>,
 ) -> Message {
     let mut outer = descriptor.clone();
+    // Its group is that of the message in it, on the queue where it goes.
+    outer.leave_group();
+    outer.message_flags = 0;
     let transmission = TransmissionHeader {
         remote_queue: queue.to_string(),
         remote_queue_manager: queue_manager.to_string(),
@@ -407,10 +414,7 @@ fn check_descriptor(d: &MessageDescriptor) -> Result<(), Failure> {
         || d.reply_to_queue_manager.len() > QueueManagerName::LENGTH_MAX
         || d.user_identifier.len() > 12
         || d.put_application_name.len() > 28;
-    if too_long
-        || d.message_sequence_number == 0
-        || d.message_sequence_number > MESSAGE_SEQUENCE_NUMBER_MAX
-    {
+    if too_long {
         return Err(ReasonCode::MD_ERROR.into());
     }
     if d.format.len() > 8 {

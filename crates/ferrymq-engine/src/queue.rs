@@ -9,6 +9,7 @@ use ferrymq_types::{
     QueueName, QueueRow, Sequence, Timestamp,
 };
 
+use crate::groups::{GroupedMessages, Member};
 use crate::read_ahead::ReadAhead;
 use crate::resting::{RestingMessages, hash_id};
 use crate::trigger::Trigger;
@@ -79,6 +80,8 @@ pub(crate) struct Entry {
     pub(crate) persistence: Persistence,
     /// Whether its putter wants to hear when it expires.
     pub(crate) reports_expiry: bool,
+    /// Its place in its group, if it is in one.
+    pub(crate) group: Option<Member>,
     pub(crate) state: State,
 }
 
@@ -101,6 +104,8 @@ pub(crate) struct Wanted {
     pub(crate) ids: MatchIds,
     pub(crate) message_id: Option<u32>,
     pub(crate) correlation: Option<u32>,
+    /// Of messages in groups only those whose group is all there. `MQGMO_ALL_MSGS_AVAILABLE`.
+    pub(crate) complete: bool,
 }
 
 impl Wanted {
@@ -109,17 +114,41 @@ impl Wanted {
         let ids = MatchIds {
             message_id: ids.message_id.filter(|id| !id.is_none()),
             correlation_id: ids.correlation_id.filter(|id| !id.is_none()),
+            group_id: ids.group_id.filter(|id| !id.is_none()),
+            message_sequence_number: ids.message_sequence_number,
         };
         Self {
             ids,
             message_id: ids.message_id.map(|id| hash_id(id.as_bytes())),
             correlation: ids.correlation_id.map(|id| hash_id(id.as_bytes())),
+            complete: false,
         }
     }
 
     /// Whether any message will do.
     pub(crate) fn is_any(&self) -> bool {
-        self.message_id.is_none() && self.correlation.is_none()
+        !self.by_message()
+            && self.ids.group_id.is_none()
+            && self.ids.message_sequence_number.is_none()
+            && !self.complete
+    }
+
+    /// Whether ids of the message itself are asked for.
+    pub(crate) fn by_message(&self) -> bool {
+        self.message_id.is_some() || self.correlation.is_some()
+    }
+
+    /// Whether a message may be the wanted one of its group, or in none.
+    pub(crate) fn is_member(&self, member: Option<&Member>) -> bool {
+        let (group, number) = match member {
+            Some(member) => (Some(member.group), member.number),
+            None => (None, 1),
+        };
+        self.ids.group_id.is_none_or(|id| group == Some(id))
+            && self
+                .ids
+                .message_sequence_number
+                .is_none_or(|wanted| wanted == number)
     }
 
     /// Whether the message may be wanted. Only [`Wanted::is`] is sure: correlation ids are compared by hash here.
@@ -130,7 +159,7 @@ impl Wanted {
                 .is_none_or(|hash| entry.correlation == hash)
     }
 
-    /// Whether the message is wanted.
+    /// Whether the message is wanted. What is asked of its group was sure before.
     pub(crate) fn is(&self, message: &Message) -> bool {
         let d = &message.descriptor;
         self.ids.message_id.is_none_or(|id| id == d.message_id)
@@ -151,8 +180,9 @@ pub(crate) struct QueueState {
     /// Whether the journal has its row.
     pub(crate) row_written: bool,
     pub(crate) closed: bool,
-    /// Messages that anybody may get.
+    /// Messages that anybody may get, and those of them that are in groups.
     resting: RestingMessages,
+    grouped: Option<Box<GroupedMessages>>,
     /// All others: few, since each belongs to a unit of work, a channel or a request, or is damaged or poison.
     held: BTreeMap<Sequence, Entry>,
     pub(crate) waiters: Waiters,
@@ -193,6 +223,7 @@ impl QueueState {
             row_written: false,
             closed: false,
             resting: RestingMessages::default(),
+            grouped: None,
             held: BTreeMap::new(),
             waiters: Waiters::default(),
             last_change: Position::ZERO,
@@ -268,11 +299,12 @@ impl QueueState {
 
     /// `CURDEPTH`: committed and uncommitted messages.
     pub(crate) fn depth(&self) -> u64 {
-        self.resting.len().saturating_add(self.held.len()) as u64
+        self.available_len().saturating_add(self.held.len()) as u64
     }
 
     pub(crate) fn available_len(&self) -> usize {
-        self.resting.len()
+        let grouped = self.grouped.as_ref().map_or(0, |grouped| grouped.len());
+        self.resting.len().saturating_add(grouped)
     }
 
     /// Notes that a write set changed this queue.
@@ -324,12 +356,16 @@ impl QueueState {
         {
             return Some(*entry);
         }
-        self.resting.get(sequence)
+        self.resting
+            .get(sequence)
+            .or_else(|| self.grouped.as_ref()?.get(sequence))
     }
 
     /// A message that can be had.
     pub(crate) fn available(&self, key: Key) -> Option<Entry> {
-        self.resting.get_at(key)
+        self.resting
+            .get_at(key)
+            .or_else(|| self.grouped.as_ref()?.get_at(key))
     }
 
     /// Adds a message in its state.
@@ -344,7 +380,10 @@ impl QueueState {
         self.tally(None, Some(entry.state));
         if entry.state == State::Available {
             let key = self.key(sequence, entry.priority);
-            self.resting.insert(key, &entry);
+            match entry.group {
+                None => self.resting.insert(key, &entry),
+                Some(member) => self.grouped().insert(key, &entry, member),
+            }
         } else {
             self.held.insert(sequence, entry);
         }
@@ -375,6 +414,26 @@ impl QueueState {
         }
     }
 
+    /// Whether messages in groups are indexed.
+    #[cfg(test)]
+    pub(crate) const fn has_groups(&self) -> bool {
+        self.grouped.is_some()
+    }
+
+    fn grouped(&mut self) -> &mut GroupedMessages {
+        self.grouped.get_or_insert_default()
+    }
+
+    /// Takes a message out of those that anybody may get.
+    fn remove_resting(&mut self, sequence: Sequence) -> Option<Entry> {
+        if let Some(entry) = self.resting.remove(sequence) {
+            return Some(entry);
+        }
+        let entry = self.grouped.as_mut()?.remove(sequence)?;
+        self.grouped.take_if(|grouped| grouped.is_empty());
+        Some(entry)
+    }
+
     /// Takes a message away.
     pub(crate) fn remove(&mut self, sequence: Sequence) -> Option<Entry> {
         let entry = match self.held.remove(&sequence) {
@@ -382,7 +441,7 @@ impl QueueState {
                 self.poison.remove(&sequence);
                 entry
             }
-            None => self.resting.remove(sequence)?,
+            None => self.remove_resting(sequence)?,
         };
         self.tally(Some(entry.state), None);
         if let Some(trigger) = &mut self.trigger {
@@ -412,7 +471,7 @@ impl QueueState {
             self.place(sequence, changed);
             return Some(changed);
         }
-        let mut entry = self.resting.remove(sequence)?;
+        let mut entry = self.remove_resting(sequence)?;
         change(&mut entry);
         self.place(sequence, entry);
         Some(entry)
@@ -421,7 +480,11 @@ impl QueueState {
     /// Builds the order anew, after `MSGDLVSQ` changed.
     pub(crate) fn reorder(&mut self) {
         let mut before = std::mem::take(&mut self.resting);
+        let grouped = self.grouped.take();
         for (sequence, entry) in before.drain() {
+            self.recover(sequence, &entry);
+        }
+        for (sequence, entry) in grouped.into_iter().flat_map(|grouped| grouped.drain()) {
             self.recover(sequence, &entry);
         }
         self.recovered();
@@ -430,11 +493,17 @@ impl QueueState {
     /// Adds a message that can be had once [`QueueState::recovered`] has been called.
     pub(crate) fn recover(&mut self, sequence: Sequence, entry: &Entry) {
         let key = self.key(sequence, entry.priority);
-        self.resting.insert_unfiled(key, entry);
+        match entry.group {
+            None => self.resting.insert_unfiled(key, entry),
+            Some(member) => self.grouped().insert_unfiled(key, entry, member),
+        }
     }
 
     pub(crate) fn recovered(&mut self) {
         self.resting.file_all();
+        if let Some(grouped) = &mut self.grouped {
+            grouped.file_all();
+        }
     }
 
     /// The first message behind `after` that may be wanted and is none of `not`.
@@ -444,7 +513,28 @@ impl QueueState {
         after: Option<Key>,
         not: &BTreeSet<Sequence>,
     ) -> Option<Key> {
-        self.resting.find(wanted, after, not)
+        let plain = if wanted.is_member(None) {
+            self.resting.find(wanted, after, not)
+        } else {
+            None
+        };
+        match &self.grouped {
+            None => plain,
+            Some(grouped) => first_of(plain, grouped.find(wanted, after, not), |key| *key),
+        }
+    }
+
+    /// Whether a message is the wanted one of its group.
+    pub(crate) fn is_in_order(&self, wanted: &Wanted, entry: &Entry) -> bool {
+        let complete = || entry.group.is_none_or(|member| self.is_complete(&member));
+        wanted.is_member(entry.group.as_ref()) && (!wanted.complete || complete())
+    }
+
+    /// Whether all messages of a group can be had.
+    pub(crate) fn is_complete(&self, member: &Member) -> bool {
+        self.grouped
+            .as_ref()
+            .is_some_and(|grouped| grouped.is_complete(member.group))
     }
 
     /// The messages that somebody holds, or that nobody can have.
@@ -454,27 +544,53 @@ impl QueueState {
 
     /// All messages in the order of their sequences, from one on.
     pub(crate) fn entries(&self, from: Bound<Sequence>) -> impl Iterator<Item = (Sequence, Entry)> {
-        let mut held = self.held.range((from, Bound::Unbounded)).peekable();
-        let mut resting = self.resting.by_sequence(from).peekable();
-        std::iter::from_fn(move || match (held.peek(), resting.peek()) {
-            (Some((held_first, _)), Some((first, _))) if first < *held_first => resting.next(),
-            (Some(_), _) => held.next().map(|(sequence, entry)| (*sequence, *entry)),
-            (None, _) => resting.next(),
-        })
+        let held = self.held.range((from, Bound::Unbounded));
+        let held = held.map(|(sequence, entry)| (*sequence, *entry));
+        let grouped = self.grouped.iter();
+        let grouped = grouped.flat_map(move |grouped| grouped.by_sequence(from));
+        let of_sequence = |(sequence, _): &(Sequence, Entry)| *sequence;
+        let resting = merged(self.resting.by_sequence(from), grouped, of_sequence);
+        merged(resting, held, of_sequence)
     }
 
     /// The persistent messages behind `from`, in the order of delivery, with the bytes of each.
     pub(crate) fn upcoming(&self, from: Key) -> impl Iterator<Item = (Key, u32)> {
-        self.resting.upcoming(from)
+        let grouped = self.grouped.iter();
+        let grouped = grouped.flat_map(move |grouped| grouped.upcoming(from));
+        merged(self.resting.upcoming(from), grouped, |(key, _)| *key)
     }
 
     /// The messages that can be had and expire.
     pub(crate) fn expiring(&self) -> impl Iterator<Item = (Timestamp, Sequence)> {
-        self.resting.expiring()
+        let grouped = self.grouped.iter().flat_map(|grouped| grouped.expiring());
+        self.resting.expiring().chain(grouped)
     }
 
     /// When the oldest message that is available was put: the first of each priority is looked at.
     pub(crate) fn oldest(&self) -> Option<Timestamp> {
-        self.resting.oldest()
+        let grouped = self.grouped.as_ref().and_then(|grouped| grouped.oldest());
+        first_of(self.resting.oldest(), grouped, |time| *time)
     }
+}
+
+/// The lower one of two, if there are two.
+fn first_of<T, K: Ord>(a: Option<T>, b: Option<T>, key: impl Fn(&T) -> K) -> Option<T> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(if key(&b) < key(&a) { b } else { a }),
+        (a, b) => a.or(b),
+    }
+}
+
+/// Two sequences in order as one.
+fn merged<T, K: Ord>(
+    a: impl Iterator<Item = T>,
+    b: impl Iterator<Item = T>,
+    key: impl Fn(&T) -> K,
+) -> impl Iterator<Item = T> {
+    let (mut a, mut b) = (a.peekable(), b.peekable());
+    std::iter::from_fn(move || match (a.peek(), b.peek()) {
+        (Some(first), Some(second)) if key(second) < key(first) => b.next(),
+        (Some(_), _) => a.next(),
+        (None, _) => b.next(),
+    })
 }

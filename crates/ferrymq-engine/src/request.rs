@@ -108,13 +108,17 @@ pub enum Fetched {
     Damaged(String),
 }
 
-/// Which messages a get or a browse wants; `None` matches any. `MsgId`, `CorrelId`.
+/// Which messages a get or a browse wants; `None` matches any. `MQMO_*`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MatchIds {
     /// `MsgId`.
     pub message_id: Option<MessageId>,
     /// `CorrelId`.
     pub correlation_id: Option<CorrelationId>,
+    /// `GroupId`.
+    pub group_id: Option<CorrelationId>,
+    /// `MsgSeqNumber`. A message in no group has 1.
+    pub message_sequence_number: Option<u32>,
 }
 
 /// Who sets the origin of a message.
@@ -214,6 +218,8 @@ pub struct Put {
     pub context: Context,
     /// The unit of work that it belongs to.
     pub syncpoint: Option<UnitOfWorkId>,
+    /// The handle says which message of which group it is: `MQPMO_LOGICAL_ORDER`.
+    pub logical_order: bool,
     /// For a put outside a unit of work: an id to ask for it again. A put repeated with it takes effect once.
     pub token: Option<UnitOfWorkId>,
 }
@@ -231,6 +237,7 @@ impl Put {
             body: message.body.clone(),
             context: Context::SetAll,
             syncpoint: None,
+            logical_order: false,
             token: None,
         }
     }
@@ -248,6 +255,11 @@ pub struct Get {
     pub syncpoint_if_persistent: bool,
     /// Which messages.
     pub matching: MatchIds,
+    /// Groups come one after the other, each in order; the handle says which message is next. `MQGMO_LOGICAL_ORDER`.
+    pub logical_order: bool,
+    /// Of a group nothing is got before all of it is there; does not count within a group in logical order.
+    /// `MQGMO_ALL_MSGS_AVAILABLE`.
+    pub all_messages_available: bool,
     /// Until when to wait; `None` is not at all.
     pub wait_until: Option<Timestamp>,
     /// Longest message that is taken, in bytes; a longer one stays: 2080.
@@ -257,6 +269,25 @@ pub struct Get {
     /// More than one message: the first is waited for, the others are taken if they are there. The reply is
     /// [`crate::Reply::GotMany`].
     pub many: Option<Many>,
+}
+
+impl Get {
+    /// A get of any message, at once, outside a unit of work.
+    #[must_use]
+    pub fn of(source: Source) -> Self {
+        Self {
+            source,
+            accept_truncated: false,
+            syncpoint_if_persistent: false,
+            matching: MatchIds::default(),
+            logical_order: false,
+            all_messages_available: false,
+            wait_until: None,
+            length_max: None,
+            syncpoint: None,
+            many: None,
+        }
+    }
 }
 
 /// How many messages a get takes at once.
@@ -286,9 +317,27 @@ pub struct Browse {
     pub matching: MatchIds,
     /// Where to go on.
     pub step: BrowseStep,
+    /// As [`Get::logical_order`]. Only through a handle.
+    pub logical_order: bool,
+    /// As [`Get::all_messages_available`].
+    pub all_messages_available: bool,
     /// Nobody else gets or browses the message until the cursor moves, the handle is closed, or it is got. Only through a
     /// handle. `MQGMO_LOCK`.
     pub lock: bool,
+}
+
+impl Browse {
+    /// A browse of any message, without a lock.
+    #[must_use]
+    pub fn of(step: BrowseStep) -> Self {
+        Self {
+            matching: MatchIds::default(),
+            step,
+            logical_order: false,
+            all_messages_available: false,
+            lock: false,
+        }
+    }
 }
 
 /// Where a browse goes on.
@@ -322,7 +371,7 @@ pub enum Request {
         /// What for.
         options: OpenOptions,
     },
-    /// Close a handle: a message that it has locked is free again. Reply: [`crate::Reply::Done`].
+    /// Close a handle: a message that it has locked is free again. Reply: [`crate::Reply::Closed`].
     Close {
         /// The handle.
         handle: HandleId,

@@ -245,10 +245,22 @@ impl RestingMessages {
         after: Option<Key>,
         not: &BTreeSet<Sequence>,
     ) -> Option<Key> {
+        self.find_where(wanted, after, not, |_| true)
+    }
+
+    /// As [`RestingMessages::find`], of those that are `fit`.
+    pub(crate) fn find_where(
+        &self,
+        wanted: &Wanted,
+        after: Option<Key>,
+        not: &BTreeSet<Sequence>,
+        fit: impl Fn(Key) -> bool,
+    ) -> Option<Key> {
+        let fits = |key: &Key| !not.contains(&key.sequence) && fit(*key);
         match (wanted.message_id, wanted.correlation) {
-            (Some(hash), _) => self.find_filed(&self.by_message_id, hash, wanted, after, not),
-            (None, Some(hash)) => self.find_filed(&self.by_correlation, hash, wanted, after, not),
-            (None, None) => self.keys(after).find(|key| !not.contains(&key.sequence)),
+            (Some(hash), _) => self.find_filed(&self.by_message_id, hash, wanted, after, fits),
+            (None, Some(hash)) => self.find_filed(&self.by_correlation, hash, wanted, after, fits),
+            (None, None) => self.keys(after).find(fits),
         }
     }
 
@@ -258,7 +270,7 @@ impl RestingMessages {
         hash: u32,
         wanted: &Wanted,
         after: Option<Key>,
-        not: &BTreeSet<Sequence>,
+        fits: impl Fn(&Key) -> bool,
     ) -> Option<Key> {
         let from = match after {
             Some(key) => Bound::Excluded(file(hash, key)),
@@ -269,10 +281,7 @@ impl RestingMessages {
             .map(|(filed, ())| filed)
             .take_while(|filed| filed[0] == hash)
             .map(key_of)
-            .find(|key| {
-                !not.contains(&key.sequence)
-                    && self.get_at(*key).is_some_and(|entry| wanted.may_be(&entry))
-            })
+            .find(|key| fits(key) && self.get_at(*key).is_some_and(|entry| wanted.may_be(&entry)))
     }
 
     /// The places behind `after`, in the order of delivery.
@@ -401,6 +410,7 @@ fn entry_of(
         priority: resting.priority,
         persistence,
         reports_expiry: resting.marks & REPORTS_EXPIRY != 0,
+        group: None,
         state: State::Available,
     }
 }

@@ -1,6 +1,6 @@
 //! Units of work: in memory until they are committed, then one write set.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ferrymq_types::{
     Change, MessageRow, ObjectId, Position, ReasonCode, Sequence, UnitOfWorkId, UnitOfWorkOutcome,
@@ -13,7 +13,7 @@ use crate::messages::row_of;
 use crate::queue::State;
 use crate::report::PendingReport;
 use crate::trigger::PendingTrigger;
-use crate::{ConnectionId, Engine, Failure, Reply};
+use crate::{ConnectionId, Engine, Failure, HandleId, Reply};
 
 /// A unit of work that is open.
 #[derive(Debug)]
@@ -26,6 +26,8 @@ pub(crate) struct UnitOfWork {
     notes: Vec<Note>,
     /// Trigger messages that its puts made.
     triggers: Vec<PendingTrigger>,
+    /// Handles that it moved on in a group: a backout takes them back.
+    pub(crate) moved_handles: BTreeSet<HandleId>,
     /// Bytes that it holds in memory.
     bytes: u64,
     /// Bytes of its write set, estimated.
@@ -49,6 +51,7 @@ impl UnitOfWork {
             gets: BTreeMap::new(),
             notes: Vec::new(),
             triggers: Vec::new(),
+            moved_handles: BTreeSet::new(),
             bytes: 0,
             write_bytes: 0,
         }
@@ -227,6 +230,15 @@ impl Engine {
         Some(unit)
     }
 
+    fn moved_handles_of(&mut self, unit: &UnitOfWork, id: UnitOfWorkId, committed: bool) {
+        for handle in &unit.moved_handles {
+            let open = self.handles.get_mut(&(unit.connection, *handle));
+            if let Some(grouping) = open.and_then(|open| open.grouping.as_mut()) {
+                grouping.unit_ended(id, committed);
+            }
+        }
+    }
+
     pub(crate) fn commit(
         &mut self,
         step: &mut Step<'_>,
@@ -260,6 +272,7 @@ impl Engine {
         let Some(mut unit) = self.close_unit(id) else {
             return Position::ZERO;
         };
+        self.moved_handles_of(&unit, id, true);
         // A report of a delivery is put by what delivers.
         let reports = unit.gets.values().filter_map(|locked| locked.report);
         unit.puts.extend(reports.map(|r| (r.queue, r.sequence)));
@@ -410,6 +423,7 @@ impl Engine {
         let Some(unit) = self.close_unit(id) else {
             return Position::ZERO;
         };
+        self.moved_handles_of(&unit, id, false);
         for (queue, sequence) in unit.puts {
             self.remove(queue, sequence);
         }
@@ -493,8 +507,7 @@ impl Engine {
     pub(crate) fn putters(&self) -> BTreeMap<ObjectId, u32> {
         let mut putters = BTreeMap::new();
         for unit in self.units.values() {
-            let queues: std::collections::BTreeSet<ObjectId> =
-                unit.puts.iter().map(|(queue, _)| *queue).collect();
+            let queues: BTreeSet<ObjectId> = unit.puts.iter().map(|(queue, _)| *queue).collect();
             for queue in queues {
                 let n: &mut u32 = putters.entry(queue).or_default();
                 *n = n.saturating_add(1);

@@ -12,13 +12,23 @@ enum Filed {
     Any,
     MessageId(u32),
     CorrelationId(u32),
+    Group(u32),
+    /// Number 1 of a group, or in none.
+    First,
+    /// In a complete group, or in none.
+    Complete,
 }
 
 fn file(wanted: &Wanted) -> Filed {
     match (wanted.message_id, wanted.correlation) {
         (Some(hash), _) => Filed::MessageId(hash),
         (None, Some(hash)) => Filed::CorrelationId(hash),
-        (None, None) => Filed::Any,
+        (None, None) => match (wanted.ids.group_id, wanted.ids.message_sequence_number) {
+            (Some(group), _) => Filed::Group(hash_id(group.as_bytes())),
+            _ if wanted.complete => Filed::Complete,
+            (None, Some(1)) => Filed::First,
+            (None, _) => Filed::Any,
+        },
     }
 }
 
@@ -26,15 +36,34 @@ fn file(wanted: &Wanted) -> Filed {
 #[derive(Debug, Default)]
 pub(crate) struct Waiters {
     filed: BTreeSet<(Filed, u64, RequestId)>,
+    /// How many want something of the group.
+    of_groups: usize,
+}
+
+impl Filed {
+    const fn is_of_group(self) -> bool {
+        match self {
+            Self::Any | Self::MessageId(_) | Self::CorrelationId(_) => false,
+            Self::Group(_) | Self::First | Self::Complete => true,
+        }
+    }
 }
 
 impl Waiters {
     pub(crate) fn insert(&mut self, wanted: &Wanted, arrival: u64, id: RequestId) {
-        self.filed.insert((file(wanted), arrival, id));
+        let filed = file(wanted);
+        let new = self.filed.insert((filed, arrival, id));
+        self.of_groups = self
+            .of_groups
+            .saturating_add(usize::from(new && filed.is_of_group()));
     }
 
     pub(crate) fn remove(&mut self, wanted: &Wanted, arrival: u64, id: RequestId) {
-        self.filed.remove(&(file(wanted), arrival, id));
+        let filed = file(wanted);
+        let was = self.filed.remove(&(filed, arrival, id));
+        self.of_groups = self
+            .of_groups
+            .saturating_sub(usize::from(was && filed.is_of_group()));
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -45,8 +74,13 @@ impl Waiters {
         self.filed.is_empty()
     }
 
-    /// The first that arrived after `after` and may want the message.
-    pub(crate) fn next(&self, entry: &Entry, after: Option<u64>) -> Option<(u64, RequestId)> {
+    /// The first that arrived after `after` and may want the message. `complete`: its group is, or it is in none.
+    pub(crate) fn next(
+        &self,
+        entry: &Entry,
+        complete: bool,
+        after: Option<u64>,
+    ) -> Option<(u64, RequestId)> {
         let from = match after {
             Some(arrival) => arrival.checked_add(1)?,
             None => 0,
@@ -57,14 +91,28 @@ impl Waiters {
                 .next()
                 .map(|(_, arrival, id)| (*arrival, *id))
         };
-        [
+        let by_message = [
             Some(Filed::Any),
             Some(Filed::MessageId(hash_id(entry.message_id.as_bytes()))),
             (entry.correlation != 0).then_some(Filed::CorrelationId(entry.correlation)),
-        ]
-        .into_iter()
-        .flatten()
-        .filter_map(first)
-        .min()
+        ];
+        let by_message = by_message.into_iter().flatten().filter_map(first).min();
+        if self.of_groups == 0 {
+            return by_message;
+        }
+        let group = entry.group;
+        let by_group = [
+            group.map(|member| Filed::Group(hash_id(member.group.as_bytes()))),
+            group
+                .is_none_or(|member| member.number == 1)
+                .then_some(Filed::First),
+            complete.then_some(Filed::Complete),
+        ];
+        by_group
+            .into_iter()
+            .flatten()
+            .filter_map(first)
+            .chain(by_message)
+            .min()
     }
 }

@@ -66,7 +66,11 @@ pub(crate) async fn run(
                 reason,
                 dead_lettered,
             } => {
-                let to = if dead_lettered { "the dead-letter queue" } else { "nowhere" };
+                let to = if dead_lettered {
+                    "the dead-letter queue"
+                } else {
+                    "nowhere"
+                };
                 warn!(
                     id = "FMQ9024W", qmgr = %name, queue = %queue,
                     initiation_queue = %initiation_queue, reason = %reason, to,

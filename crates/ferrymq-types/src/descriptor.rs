@@ -240,6 +240,10 @@ pub struct MessageDescriptor {
 }
 
 impl MessageDescriptor {
+    /// `MQMF_MSG_IN_GROUP`: the message is in a group.
+    pub const FLAG_MSG_IN_GROUP: u32 = 8;
+    /// `MQMF_LAST_MSG_IN_GROUP`: the message is in a group and the last one of it.
+    pub const FLAG_LAST_MSG_IN_GROUP: u32 = 16;
     /// `MQFB_EXPIRATION`: the message expired.
     pub const FEEDBACK_EXPIRATION: u32 = 258;
     /// `MQFB_COA`: the message arrived on its queue.
@@ -262,6 +266,25 @@ impl MessageDescriptor {
     pub const ENCODING_LITTLE_ENDIAN: u32 = 546;
     /// UTF-8.
     pub const CCSID_UTF8: u32 = 1208;
+
+    /// Whether the message is in a group.
+    #[must_use]
+    pub const fn is_in_group(&self) -> bool {
+        self.message_flags & (Self::FLAG_MSG_IN_GROUP | Self::FLAG_LAST_MSG_IN_GROUP) != 0
+    }
+
+    /// Takes away what only a message in a group has.
+    pub const fn leave_group(&mut self) {
+        self.group_id = CorrelationId::NONE;
+        self.message_sequence_number = 1;
+        self.offset = 0;
+    }
+
+    /// Whether the message ends its group.
+    #[must_use]
+    pub const fn is_last_in_group(&self) -> bool {
+        self.message_flags & Self::FLAG_LAST_MSG_IN_GROUP != 0
+    }
 }
 
 impl Default for MessageDescriptor {

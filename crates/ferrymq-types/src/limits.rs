@@ -17,6 +17,9 @@ pub const ATTRIBUTE_MAX: u32 = 999_999_999;
 /// Highest message priority. `MAXPRTY`, fixed.
 pub const PRIORITY_MAX: u8 = 9;
 
+/// Highest `MsgSeqNumber` of a message in a group. Beyond: 2250.
+pub const MESSAGE_SEQUENCE_NUMBER_MAX: u32 = ATTRIBUTE_MAX;
+
 /// Default of `MAXUMSGS`, in messages of one unit of work. Beyond: 2024.
 pub const UNIT_OF_WORK_MESSAGES_DEFAULT: u32 = 10_000;
 

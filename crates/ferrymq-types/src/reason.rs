@@ -156,6 +156,8 @@ reasons! {
     Q_MGR_STOPPING = 2162;
     /// A remote definition without RNAME was opened as a queue.
     REMOTE_Q_NAME_ERROR = 2184;
+    /// Messages of one group differ in persistence.
+    INCONSISTENT_PERSISTENCE = 2185;
     /// No space on the medium.
     STORAGE_MEDIUM_FULL = 2192;
     /// Something happened that should not.
@@ -172,8 +174,24 @@ reasons! {
     NO_MSG_LOCKED = 2209;
     /// Longer than the channel's negotiated MAXMSGL.
     MSG_TOO_BIG_FOR_CHANNEL = 2218;
+    /// A call through the handle is not done yet.
+    CALL_IN_PROGRESS = 2219;
+    /// A group was left incomplete.
+    INCOMPLETE_GROUP = 2241;
+    /// Calls for one group differ in their unit of work.
+    INCONSISTENT_UOW = 2245;
+    /// The message under the cursor is not the next one in logical order.
+    INVALID_MSG_UNDER_CURSOR = 2246;
+    /// Match options contradict logical order.
+    MATCH_OPTIONS_ERROR = 2247;
+    /// The number in the group is not 1 to 999,999,999.
+    MSG_SEQ_NUMBER_ERROR = 2250;
     /// The unit-of-work handle is not valid.
     UOW_NOT_AVAILABLE = 2255;
+    /// A put that may be repeated does not name its group.
+    GROUP_ID_ERROR = 2258;
+    /// A browse changed its order on the way.
+    INCONSISTENT_BROWSE = 2259;
     /// The host cannot be reached.
     HOST_NOT_AVAILABLE = 2538;
     /// Definitions cannot change: no majority.

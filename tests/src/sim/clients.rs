@@ -3,8 +3,7 @@
 use bytes::Bytes;
 use ferrymq_channel::{StopMode, StopStatus};
 use ferrymq_engine::{
-    Browse, BrowseStep, ConnectionId, Context, Get, Input, MatchIds, Object, ObjectName, Put,
-    Request, Source,
+    Browse, BrowseStep, ConnectionId, Context, Get, Input, Object, ObjectName, Put, Request, Source,
 };
 use ferrymq_types::{
     CorrelationId, MessageDescriptor, MessageId, Persistence, Priority, QueueName, ReportOptions,
@@ -255,23 +254,14 @@ impl World {
         let node = habit.node;
         if habit.browses && self.dice.percent(50) {
             let queue = self.dice.pick(&["IN.Q", queue]);
-            let request = Request::Browse(Browse {
-                matching: MatchIds::default(),
-                step: BrowseStep::First(queue_name(queue)),
-                lock: false,
-            });
+            let request = Request::Browse(Browse::of(BrowseStep::First(queue_name(queue))));
             return self.send(number, What::Browse { node, queue }, request);
         }
         let wait = self.dice.below(600);
         let request = Request::Get(Get {
-            source: Source::Queue(queue_name(queue)),
-            matching: MatchIds::default(),
             wait_until: (wait > 200).then(|| after(self.now, wait)),
-            accept_truncated: false,
-            syncpoint_if_persistent: false,
-            length_max: None,
-            many: None,
             syncpoint: unit,
+            ..Get::of(Source::Queue(queue_name(queue)))
         });
         self.send(number, What::Get { node, queue, unit }, request);
     }
@@ -318,6 +308,7 @@ impl World {
             body: body.clone(),
             context: Context::Default,
             syncpoint: unit,
+            logical_order: false,
             token: token.then(|| UnitOfWorkId::new(self.dice.bytes16())),
         };
         self.oracle.put_asked(oracle::Put {

@@ -25,6 +25,9 @@ fn put_done() -> Reply {
     Reply::Put(PutDone {
         message_id: MessageId::NONE,
         correlation_id: Default::default(),
+        group_id: Default::default(),
+        message_sequence_number: 1,
+        warning: ReasonCode::NONE,
         resolved_queue: String::new(),
         resolved_queue_manager: String::new(),
     })

@@ -151,6 +151,9 @@ fn answer(request: &Request, fails: Option<u32>) -> Result<Reply, Failure> {
         Request::Put(_) => Reply::Put(PutDone {
             message_id: MessageId::NONE,
             correlation_id: CorrelationId::NONE,
+            group_id: CorrelationId::NONE,
+            message_sequence_number: 1,
+            warning: ferrymq_types::ReasonCode::NONE,
             resolved_queue: String::new(),
             resolved_queue_manager: String::new(),
         }),

@@ -73,6 +73,29 @@ impl Queue<'_> {
         message: Message,
         syncpoint: Option<UnitOfWorkId>,
     ) -> Result<PutResponse, ClientError> {
+        self.put_message(message, syncpoint, false).await
+    }
+
+    /// Puts a message of a group in logical order: `message_flags` say whether it is in a group (`MQMF_MSG_IN_GROUP`, 8) and
+    /// whether it ends one (`MQMF_LAST_MSG_IN_GROUP`, 16); the queue says which group and which number.
+    ///
+    /// # Errors
+    /// As [`Queue::put`]; 2241 for a message in no group while one is under way; 2185 and 2245 if it goes on with another
+    /// persistence, or in another way in or out of a unit of work, than it began.
+    pub async fn put_in_order(
+        &self,
+        message: Message,
+        syncpoint: Option<UnitOfWorkId>,
+    ) -> Result<PutResponse, ClientError> {
+        self.put_message(message, syncpoint, true).await
+    }
+
+    async fn put_message(
+        &self,
+        message: Message,
+        syncpoint: Option<UnitOfWorkId>,
+        logical_order: bool,
+    ) -> Result<PutResponse, ClientError> {
         let put = PutCall {
             put: Some(PutRequest {
                 message: Some(message),
@@ -80,6 +103,7 @@ impl Queue<'_> {
             }),
             syncpoint: bytes_of(syncpoint),
             handle: self.handle,
+            logical_order,
             ..PutCall::default()
         };
         let read = |response| match response {
@@ -113,10 +137,22 @@ impl Queue<'_> {
         lock: bool,
     ) -> Result<Option<Message>, ClientError> {
         let browse = BrowseCall {
-            handle: self.handle,
             step: step.into(),
             lock,
             ..BrowseCall::default()
+        };
+        self.browse_with(browse).await
+    }
+
+    /// As [`Queue::browse`], with all options of the call. The handle in `browse` does not count.
+    ///
+    /// # Errors
+    /// As [`Queue::browse`]; 2259 if the order changes on the way; 2247 if a message other than the next one of its group is
+    /// asked for.
+    pub async fn browse_with(&self, browse: BrowseCall) -> Result<Option<Message>, ClientError> {
+        let browse = BrowseCall {
+            handle: self.handle,
+            ..browse
         };
         let browsed = self.session.send(Call::Browse(browse), got).await?;
         Ok(browsed.wait().await?.map(|got| got.message))
@@ -135,15 +171,18 @@ impl Queue<'_> {
         unlocked.wait().await
     }
 
-    /// Closes the queue.
+    /// Closes the queue. Returns [`ReasonCode::NONE`], or the warning 2241 if it leaves a group incomplete.
     ///
     /// # Errors
     /// What ends the session.
-    pub async fn close(self) -> Result<(), ClientError> {
+    pub async fn close(self) -> Result<ReasonCode, ClientError> {
         let close = CloseCall {
             handle: self.handle,
         };
-        let read = |response| matches!(response, Response::Done(_)).then_some(());
+        let read = |response| match response {
+            Response::Done(done) => Some(ReasonCode::new(done.reason)),
+            _ => None,
+        };
         let closed = self.session.send(Call::Close(close), read).await?;
         closed.wait().await
     }

@@ -14,12 +14,7 @@ fn from(after: Option<Cursor>) -> BrowseStep {
 }
 
 fn step(w: &mut World, after: Option<Cursor>) -> Result<(String, Cursor), ReasonCode> {
-    let browse = Browse {
-        matching: MatchIds::default(),
-        step: from(after),
-        lock: false,
-    };
-    match w.answer(C2, Request::Browse(browse)).1 {
+    match w.answer(C2, Request::Browse(Browse::of(from(after)))).1 {
         Ok(Reply::Browsed(b)) => Ok((
             String::from_utf8(b.message.body.to_vec()).unwrap(),
             b.cursor,
@@ -80,11 +75,7 @@ fn a_browse_whose_message_is_taken_while_it_is_read_shows_the_next() {
     w.put(put("A", "1"));
     w.put(put("A", "2"));
     w.reads = false;
-    let browse = Request::Browse(Browse {
-        matching: MatchIds::default(),
-        step: from(None),
-        lock: false,
-    });
+    let browse = Request::Browse(Browse::of(from(None)));
     let browsing = w.ask(C2, browse);
     let getting = w.ask(C1, Request::Get(get("A")));
     // The get's read comes in first; then the browse's finds nothing.
@@ -119,9 +110,9 @@ fn a_browse_by_id_goes_on_behind_its_cursor_too() {
             matching: MatchIds {
                 message_id: None,
                 correlation_id: Some(correlation(7)),
+                ..MatchIds::default()
             },
-            step: from(after),
-            lock: false,
+            ..Browse::of(from(after))
         }),
     ) {
         after = Some(b.cursor);

@@ -27,6 +27,7 @@ fn matching(queue: &str, message: Option<u8>, corr: Option<u8>) -> Get {
         matching: MatchIds {
             message_id: message.map(message_id),
             correlation_id: corr.map(correlation),
+            ..MatchIds::default()
         },
         ..get(queue)
     }

@@ -4,8 +4,8 @@ use ferrymq_types::ReasonCode;
 
 use super::harness::{C1, C2, World, get, put, put_np, qmgr_name, queue_name, unit};
 use crate::{
-    Browse, BrowseStep, Browsed, ConnectionId, Get, HandleId, InputUse, MatchIds, Object,
-    ObjectName, OpenOptions, Opened, Put, Reply, Request, Source,
+    Browse, BrowseStep, Browsed, ConnectionId, Get, HandleId, InputUse, Object, ObjectName,
+    OpenOptions, Opened, Put, Reply, Request, Source,
 };
 
 const NOTHING: OpenOptions = OpenOptions {
@@ -34,6 +34,12 @@ const BROWSE: OpenOptions = OpenOptions {
     browse: true,
     ..NOTHING
 };
+/// Everything.
+pub(super) const ALL: OpenOptions = OpenOptions {
+    output: true,
+    inquire: true,
+    ..GET_AND_BROWSE
+};
 const GET_AND_BROWSE: OpenOptions = OpenOptions {
     browse: true,
     ..SHARED
@@ -46,7 +52,12 @@ fn open(queue: &str, options: OpenOptions) -> Request {
     }
 }
 
-fn opened(w: &mut World, connection: ConnectionId, queue: &str, options: OpenOptions) -> HandleId {
+pub(super) fn opened(
+    w: &mut World,
+    connection: ConnectionId,
+    queue: &str,
+    options: OpenOptions,
+) -> HandleId {
     match w.answer(connection, open(queue, options)).1 {
         Ok(Reply::Opened(Opened { handle, .. })) => handle,
         other => panic!("{other:?}"),
@@ -55,9 +66,8 @@ fn opened(w: &mut World, connection: ConnectionId, queue: &str, options: OpenOpt
 
 fn browse(step: BrowseStep, lock: bool) -> Request {
     Request::Browse(Browse {
-        matching: MatchIds::default(),
-        step,
         lock,
+        ..Browse::of(step)
     })
 }
 

@@ -20,8 +20,8 @@ use super::rows::Rows;
 use crate::queue::State;
 use crate::{
     Browse, BrowseStep, Browsed, ConnectionId, Context, Effect, Engine, Event, Failure, FetchId,
-    Fetched, Get, Got, Input, Limits, MatchIds, Object, ObjectName, Put, PutDone, Reply, Request,
-    RequestId, Source,
+    Fetched, Get, Got, Input, Limits, Object, ObjectName, Put, PutDone, Reply, Request, RequestId,
+    Source,
 };
 
 pub(super) const C1: ConnectionId = ConnectionId(1);
@@ -167,6 +167,7 @@ pub(super) fn put(queue: &str, body: &str) -> Put {
         body: Bytes::copy_from_slice(body.as_bytes()),
         context: Context::Default,
         syncpoint: None,
+        logical_order: false,
         token: None,
     }
 }
@@ -180,16 +181,7 @@ pub(super) fn put_np(queue: &str, body: &str) -> Put {
 }
 
 pub(super) fn get(queue: &str) -> Get {
-    Get {
-        source: Source::Queue(queue_name(queue)),
-        matching: MatchIds::default(),
-        wait_until: None,
-        accept_truncated: false,
-        syncpoint_if_persistent: false,
-        length_max: None,
-        syncpoint: None,
-        many: None,
-    }
+    Get::of(Source::Queue(queue_name(queue)))
 }
 
 pub(super) struct World {
@@ -354,7 +346,7 @@ impl World {
 
     pub(super) fn done(&mut self, connection: ConnectionId, request: Request) -> Position {
         match self.answer(connection, request) {
-            (after, Ok(Reply::Done)) => after,
+            (after, Ok(Reply::Done | Reply::Closed { .. })) => after,
             (_, other) => panic!("{other:?}"),
         }
     }
@@ -440,12 +432,7 @@ impl World {
         let mut all = Vec::new();
         let mut next = BrowseStep::First(queue_name(queue));
         loop {
-            let browse = Browse {
-                matching: MatchIds::default(),
-                step: next,
-                lock: false,
-            };
-            match self.answer(C2, Request::Browse(browse)) {
+            match self.answer(C2, Request::Browse(Browse::of(next))) {
                 (_, Ok(Reply::Browsed(browsed))) => {
                     next = BrowseStep::After(queue_name(queue), browsed.cursor);
                     all.push(browsed);

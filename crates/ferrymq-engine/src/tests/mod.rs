@@ -17,6 +17,7 @@ mod definitions;
 mod durability;
 mod expiry;
 mod get;
+mod groups;
 mod put;
 mod queue;
 mod random;

@@ -230,8 +230,11 @@ fn malformed_descriptors_are_refused() {
         ReasonCode::MD_ERROR,
     );
     check(
-        &|p| p.descriptor.message_sequence_number = 0,
-        ReasonCode::MD_ERROR,
+        &|p| {
+            p.descriptor.message_flags = ferrymq_types::MessageDescriptor::FLAG_MSG_IN_GROUP;
+            p.descriptor.message_sequence_number = 0;
+        },
+        ReasonCode::MSG_SEQ_NUMBER_ERROR,
     );
     check(
         &|p| {

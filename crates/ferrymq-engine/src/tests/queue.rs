@@ -5,11 +5,13 @@ use std::ops::Bound;
 
 use ferrymq_objects::DeliverySequence;
 use ferrymq_types::{
-    BodyId, MessageId, ObjectId, Persistence, Position, Priority, Sequence, Timestamp,
+    BodyId, CorrelationId, MessageId, ObjectId, Persistence, Position, Priority, Sequence,
+    Timestamp,
 };
 
 use super::harness::{local, queue_name};
 use crate::MatchIds;
+use crate::groups::Member;
 use crate::queue::{Entry, Key, QueueState, State, Wanted};
 use crate::resting::hash_id;
 
@@ -82,6 +84,14 @@ impl Checked {
             } else {
                 Persistence::NonPersistent
             },
+            group: (chance.below(2) == 0).then(|| {
+                let number = u32::try_from(chance.below(3)).unwrap() + 1;
+                Member {
+                    group: CorrelationId::new(id(chance.below(6))),
+                    number,
+                    last: number == 3 || chance.below(6) == 0,
+                }
+            }),
             state,
         };
         self.model.insert(Sequence::new(self.next), entry);
@@ -105,12 +115,47 @@ impl Checked {
         all
     }
 
+    fn is_complete(&self, group: Option<Member>) -> bool {
+        let Some(member) = group else { return true };
+        let members: Vec<Member> = self
+            .order()
+            .iter()
+            .filter_map(|(_, entry)| entry.group)
+            .filter(|other| other.group == member.group)
+            .collect();
+        let numbers: BTreeSet<u32> = members.iter().map(|m| m.number).collect();
+        let highest = *numbers.last().unwrap();
+        numbers.len() == highest as usize && members.iter().any(|m| m.number == highest && m.last)
+    }
+
+    fn is_first_of_its_number(&self, key: Key, group: Option<Member>) -> bool {
+        let Some(member) = group else { return true };
+        let order = self.order();
+        let first = order.iter().find(|(_, entry)| {
+            let same =
+                |other: &Member| (other.group, other.number) == (member.group, member.number);
+            entry.group.as_ref().is_some_and(same)
+        });
+        first.is_some_and(|(first, _)| *first == key)
+    }
+
     fn check_find(&self, chance: &mut Chance) {
         let any = |chance: &mut Chance| (chance.below(2) == 0).then(|| id(chance.below(100)));
-        let wanted = Wanted::new(MatchIds {
+        let mut wanted = Wanted::new(MatchIds {
             message_id: any(chance).map(MessageId::new),
-            correlation_id: any(chance).map(ferrymq_types::CorrelationId::new),
+            correlation_id: any(chance).map(CorrelationId::new),
+            group_id: any(chance).map(CorrelationId::new),
+            message_sequence_number: any(chance).map(|id| u32::from(id[23]).min(3)),
         });
+        // Half of them ask for nothing of the message itself.
+        if chance.below(2) == 0 {
+            wanted = Wanted::new(MatchIds {
+                message_id: None,
+                correlation_id: None,
+                ..wanted.ids
+            });
+        }
+        wanted.complete = chance.below(2) == 0;
         let order = self.order();
         let after = (chance.below(2) == 0).then(|| {
             self.queue.key(
@@ -123,12 +168,21 @@ impl Checked {
             .map(|(key, _)| key.sequence)
             .filter(|_| chance.below(5) == 0)
             .collect();
+        // A complete group begins once, though two of its messages have number 1.
+        let ids = &wanted.ids;
+        let begins = wanted.complete
+            && !wanted.by_message()
+            && ids.group_id.is_none()
+            && ids.message_sequence_number == Some(1);
         let expected = order
             .iter()
             .find(|(key, entry)| {
                 after.is_none_or(|after| *key > after)
                     && !not.contains(&key.sequence)
                     && wanted.may_be(entry)
+                    && wanted.is_member(entry.group.as_ref())
+                    && (!wanted.complete || self.is_complete(entry.group))
+                    && (!begins || self.is_first_of_its_number(*key, entry.group))
             })
             .map(|(key, _)| *key);
         assert_eq!(self.queue.find(&wanted, after, &not), expected);
@@ -159,10 +213,13 @@ impl Checked {
         );
         let mut first = BTreeMap::new();
         for (key, entry) in &order {
-            first.entry(key.rank).or_insert(entry.put_time);
+            first
+                .entry((key.rank, entry.group.is_some()))
+                .or_insert(entry.put_time);
         }
         assert_eq!(q.oldest(), first.into_values().min());
-        let expiring: Vec<_> = q.expiring().collect();
+        let mut expiring: Vec<_> = q.expiring().collect();
+        expiring.sort_by_key(|(_, sequence)| *sequence);
         let expected = self
             .model
             .iter()

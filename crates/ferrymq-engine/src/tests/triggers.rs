@@ -167,7 +167,7 @@ fn each_condition_alone_keeps_the_trigger_from_firing() {
                 let wait_until = w.until(Duration::from_secs(9));
                 let matching = crate::MatchIds {
                     message_id: Some(super::harness::message_id(7)),
-                    correlation_id: None,
+                    ..crate::MatchIds::default()
                 };
                 w.ask(
                     SERVER,

@@ -71,6 +71,7 @@ impl Caller {
         request: v1::PutRequest,
         handle: Option<HandleId>,
         syncpoint: Option<UnitOfWorkId>,
+        logical_order: bool,
     ) -> Result<Ask, Failure> {
         let object = match handle {
             Some(handle) => Object::Handle(handle),
@@ -100,6 +101,7 @@ impl Caller {
             body: message.data,
             context: Context::Default,
             syncpoint,
+            logical_order,
             token,
         })))
     }
@@ -116,38 +118,47 @@ impl Caller {
             Source::Queue(name) => Some(name),
             Source::Handle(_) | Source::UnderCursor(_) => None,
         };
-        let matching = matching(&request.message_id, &request.correlation_id)
-            .map_err(|reason| failed(reason, named))?;
+        let matching = matching(
+            &request.message_id,
+            &request.correlation_id,
+            &request.group_id,
+            request.message_sequence_number,
+        )
+        .map_err(|reason| failed(reason, named))?;
         let wait = Duration::from_millis(u64::from(request.wait_ms))
             .min(deadline.unwrap_or(WAIT_MAX))
             .min(WAIT_MAX);
         Ok(Get {
-            source,
-            accept_truncated: false,
-            syncpoint_if_persistent: false,
             matching,
+            all_messages_available: request.all_messages_available,
             wait_until: (!wait.is_zero()).then(|| self.now().saturating_add(wait)),
             length_max: (request.length_max != 0).then_some(request.length_max),
             syncpoint,
-            many: None,
+            ..Get::of(source)
         })
     }
 
     /// The response to a get.
     pub(crate) fn got(&self, reply: Result<Reply, Failure>) -> Result<v1::GetResponse, Failure> {
-        let result = match reply {
-            Ok(Reply::Got(got)) => v1::get_response::Result::Message(self.message(&got)),
+        let (result, warning) = match reply {
+            Ok(Reply::Got(got)) => (
+                v1::get_response::Result::Message(self.message(&got)),
+                got.warning,
+            ),
             Ok(_) => return Err(unexpected()),
             Err(Failure {
                 reason: ReasonCode::NO_MSG_AVAILABLE,
                 ..
-            }) => v1::get_response::Result::None(v1::NoMessage {}),
+            }) => (
+                v1::get_response::Result::None(v1::NoMessage {}),
+                ReasonCode::NONE,
+            ),
             Err(failure) => return Err(failure),
         };
         Ok(v1::GetResponse {
             result: Some(result),
             data_length: 0,
-            reason: 0,
+            reason: warning.get(),
         })
     }
 
@@ -167,6 +178,9 @@ pub(crate) fn put_response(reply: Reply) -> Result<v1::PutResponse, Failure> {
     let Reply::Put(PutDone {
         message_id,
         correlation_id,
+        group_id,
+        message_sequence_number,
+        warning,
         resolved_queue,
         resolved_queue_manager,
     }) = reply
@@ -178,7 +192,17 @@ pub(crate) fn put_response(reply: Reply) -> Result<v1::PutResponse, Failure> {
         correlation_id: Bytes::copy_from_slice(correlation_id.as_bytes()),
         resolved_queue,
         resolved_queue_manager,
-        reason: 0,
+        reason: warning.get(),
+        group_id: if group_id.is_none() {
+            Bytes::new()
+        } else {
+            Bytes::copy_from_slice(group_id.as_bytes())
+        },
+        message_sequence_number: if group_id.is_none() {
+            0
+        } else {
+            message_sequence_number
+        },
     })
 }
 
@@ -224,16 +248,20 @@ pub(crate) fn unit_of_work_id(bytes: &[u8]) -> Result<Option<UnitOfWorkId>, Fail
     Ok(id.filter(|id| !id.is_none()))
 }
 
-pub(crate) fn matching(message_id: &[u8], correlation_id: &[u8]) -> Result<MatchIds, ReasonCode> {
+/// Match options: an id that is empty or all zeros matches any, as the number 0 does.
+pub(crate) fn matching(
+    message_id: &[u8],
+    correlation_id: &[u8],
+    group_id: &[u8],
+    message_sequence_number: u32,
+) -> Result<MatchIds, ReasonCode> {
     let message_id = convert::id(message_id, MessageId::LENGTH, MessageId::from_slice)?;
-    let correlation_id = convert::id(
-        correlation_id,
-        CorrelationId::LENGTH,
-        CorrelationId::from_slice,
-    )?;
+    let other = |id: &[u8]| convert::id(id, CorrelationId::LENGTH, CorrelationId::from_slice);
     Ok(MatchIds {
         message_id: message_id.filter(|id| !id.is_none()),
-        correlation_id: correlation_id.filter(|id| !id.is_none()),
+        correlation_id: other(correlation_id)?.filter(|id| !id.is_none()),
+        group_id: other(group_id)?.filter(|id| !id.is_none()),
+        message_sequence_number: (message_sequence_number != 0).then_some(message_sequence_number),
     })
 }
 
@@ -273,7 +301,9 @@ impl v1::messaging_server::Messaging for MessagingService {
             client,
         };
         let fail = |failure| *status(failure, handle.name());
-        let ask = caller.put(request.into_inner(), None, None).map_err(fail)?;
+        let ask = caller
+            .put(request.into_inner(), None, None, false)
+            .map_err(fail)?;
         let reply = caller.connection.ask(ask).await.map_err(fail)?;
         Ok(Response::new(put_response(reply).map_err(fail)?))
     }
@@ -305,15 +335,20 @@ impl v1::messaging_server::Messaging for MessagingService {
         let request = request.into_inner();
         let fail = |failure| *status(failure, handle.name());
         let queue = queue_name(&request.queue).map_err(fail)?;
-        let matching = matching(&request.message_id, &request.correlation_id)
-            .map_err(|reason| fail(failed(reason, Some(&queue))))?;
+        let matching = matching(
+            &request.message_id,
+            &request.correlation_id,
+            &request.group_id,
+            request.message_sequence_number,
+        )
+        .map_err(|reason| fail(failed(reason, Some(&queue))))?;
         let state = BrowseState {
             connection: handle.connect(),
             queue: queue.clone(),
             step: Browse {
                 matching,
-                step: BrowseStep::First(queue),
-                lock: false,
+                all_messages_available: request.all_messages_available,
+                ..Browse::of(BrowseStep::First(queue))
             },
             left: if request.limit == 0 {
                 u32::MAX

@@ -35,6 +35,7 @@ pub(crate) async fn run(invocation: &mut Invocation, args: GetArgs) -> Result<()
         message_id: id(args.id.as_ref().map(MessageId::as_bytes)),
         correlation_id: id(args.correl.as_ref().map(CorrelationId::as_bytes)),
         length_max: 0,
+        ..wire::GetRequest::default()
     };
     let getter = Getter {
         session: &session,

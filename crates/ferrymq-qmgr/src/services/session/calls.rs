@@ -63,8 +63,16 @@ fn browse(call: &v1::BrowseCall) -> Result<Request, Failure> {
         }
     };
     Ok(Request::Browse(Browse {
-        matching: matching(&call.message_id, &call.correlation_id).map_err(failure)?,
+        matching: matching(
+            &call.message_id,
+            &call.correlation_id,
+            &call.group_id,
+            call.message_sequence_number,
+        )
+        .map_err(failure)?,
         step,
+        logical_order: call.logical_order,
+        all_messages_available: call.all_messages_available,
         lock: call.lock,
     }))
 }
@@ -83,6 +91,7 @@ impl Session {
         let mut request = self.caller.get(&get, source, syncpoint, None)?;
         request.accept_truncated = call.accept_truncated;
         request.syncpoint_if_persistent = call.syncpoint_if_persistent;
+        request.logical_order = call.logical_order;
         if call.wait_unlimited {
             request.wait_until = Some(FOR_EVER);
         }
@@ -109,7 +118,11 @@ impl Session {
                     Kind::Put
                 };
                 let syncpoint = unit_of_work_id(&call.syncpoint)?;
-                (kind, self.caller.put(put, handle(call.handle), syncpoint)?)
+                let handle = handle(call.handle);
+                let request = self
+                    .caller
+                    .put(put, handle, syncpoint, call.logical_order)?;
+                (kind, request)
             }
             session_call::Call::Get(call) => self.get(call)?,
             session_call::Call::Open(call) => (Kind::Open, open(&call)?),

@@ -147,7 +147,7 @@ impl Responses {
         let call_id = tag.call_id;
         match (tag.kind, reply) {
             (Kind::Silent, _) => return true,
-            (Kind::BriefPut, Ok(Reply::Put(done))) => {
+            (Kind::BriefPut, Ok(Reply::Put(done))) if done.warning == ReasonCode::NONE => {
                 frame.push_put(call_id, done.message_id.as_bytes());
                 return true;
             }
@@ -176,6 +176,7 @@ impl Responses {
                         message: browsed.message,
                         backout_count: browsed.backout_count,
                         sequence: browsed.cursor.sequence,
+                        warning: ReasonCode::NONE,
                     }),
                     other => other,
                 });
@@ -188,12 +189,17 @@ impl Responses {
                 let begin = v1::BeginAnswer { unit_of_work_id };
                 frame.push(call_id, session_answer::Answer::Begin(begin), 0);
             }
-            (Kind::Put, Ok(reply)) => match put_response(reply) {
+            (Kind::Put | Kind::BriefPut, Ok(reply)) => match put_response(reply) {
                 Ok(put) => frame.push(call_id, session_answer::Answer::Put(put), ANSWER_BYTES),
                 Err(why) => self.refuse(frame, call_id, why),
             },
+            (Kind::Done, Ok(Reply::Closed { warning })) => {
+                let reason = warning.get();
+                let done = v1::DoneAnswer { reason };
+                frame.push(call_id, session_answer::Answer::Done(done), 0);
+            }
             (Kind::Done, Ok(Reply::Done)) => {
-                let done = v1::DoneAnswer {};
+                let done = v1::DoneAnswer { reason: 0 };
                 frame.push(call_id, session_answer::Answer::Done(done), 0);
             }
             (Kind::Open, Ok(Reply::Opened(opened))) => {
@@ -204,9 +210,7 @@ impl Responses {
                 };
                 frame.push(call_id, session_answer::Answer::Open(open), ANSWER_BYTES);
             }
-            (Kind::BriefPut | Kind::Done | Kind::Open, Ok(_)) => {
-                self.refuse(frame, call_id, unexpected())
-            }
+            (Kind::Done | Kind::Open, Ok(_)) => self.refuse(frame, call_id, unexpected()),
         }
         true
     }

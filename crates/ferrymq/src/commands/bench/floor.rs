@@ -206,7 +206,7 @@ impl Writer {
                 self.log.batch.extend_from_slice(&commit.unit_of_work_id);
                 let puts = self.units.remove(&commit.unit_of_work_id);
                 self.visible.extend(puts.unwrap_or_default());
-                Some(Answer::Done(v1::DoneAnswer {}))
+                Some(Answer::Done(v1::DoneAnswer::default()))
             }
             Call::Consume(consume) => {
                 let queue = consume.get.unwrap_or_default().queue;
@@ -228,7 +228,7 @@ impl Writer {
                         self.log.batch.extend_from_slice(&delivery.to_le_bytes());
                     }
                 }
-                Some(Answer::Done(v1::DoneAnswer {}))
+                Some(Answer::Done(v1::DoneAnswer::default()))
             }
             Call::Credit(credit) => {
                 self.credit(peer, credit.consumer, credit.credit);

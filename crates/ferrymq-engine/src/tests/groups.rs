@@ -1,0 +1,993 @@
+//! Messages in groups: puts, gets and browses in physical and in logical order.
+
+use std::time::Duration;
+
+use ferrymq_types::{
+    CorrelationId, MessageDescriptor, MessageId, Persistence, ReasonCode, Timestamp,
+    TransmissionHeader, UnitOfWorkId,
+};
+
+use super::handles::{ALL, opened};
+use super::harness::{C1, C2, World, get, named, put, unit};
+use crate::{
+    Browse, BrowseStep, Browsed, ConnectionId, Get, HandleId, Limits, MatchIds, Object, Put,
+    PutDone, Reply, Request, Source,
+};
+
+const IN_GROUP: u32 = MessageDescriptor::FLAG_MSG_IN_GROUP;
+const LAST: u32 = MessageDescriptor::FLAG_LAST_MSG_IN_GROUP;
+const NONE: u32 = 0;
+
+fn group(n: u8) -> CorrelationId {
+    CorrelationId::new([n; 24])
+}
+
+/// A put in physical order.
+fn member(object: Object, id: CorrelationId, number: u32, flags: u32, body: &str) -> Put {
+    let mut p = put("A", body);
+    p.object = object;
+    p.descriptor.group_id = id;
+    p.descriptor.message_sequence_number = number;
+    p.descriptor.message_flags = flags;
+    p
+}
+
+/// A put in logical order.
+fn next(handle: HandleId, flags: u32, body: &str) -> Put {
+    let mut p = member(Object::Handle(handle), CorrelationId::NONE, 1, flags, body);
+    p.logical_order = true;
+    p
+}
+
+fn in_order(handle: HandleId) -> Get {
+    Get {
+        logical_order: true,
+        ..Get::of(Source::Handle(handle))
+    }
+}
+
+fn whole(handle: HandleId) -> Get {
+    Get {
+        all_messages_available: true,
+        ..in_order(handle)
+    }
+}
+
+/// The warning of a put that is done, or why it is refused.
+fn putting(w: &mut World, put: Put) -> Result<ReasonCode, ReasonCode> {
+    match w.answer(C1, Request::Put(Box::new(put))).1 {
+        Ok(Reply::Put(PutDone { warning, .. })) => Ok(warning),
+        Ok(other) => panic!("{other:?}"),
+        Err(failure) => Err(failure.reason),
+    }
+}
+
+/// The text of a message that is got and the warning, or why there is none.
+fn getting(
+    w: &mut World,
+    connection: ConnectionId,
+    get: Get,
+) -> Result<(String, ReasonCode), ReasonCode> {
+    match w.answer(connection, Request::Get(get)).1 {
+        Ok(Reply::Got(got)) => Ok((text(&got.message.body), got.warning)),
+        Ok(other) => panic!("{other:?}"),
+        Err(failure) => Err(failure.reason),
+    }
+}
+
+fn text(body: &[u8]) -> String {
+    String::from_utf8_lossy(body).into_owned()
+}
+
+/// What gets find until there is no more.
+fn drained(w: &mut World, get: &Get) -> String {
+    let mut all = String::new();
+    loop {
+        match getting(w, C1, get.clone()) {
+            Ok((text, warning)) => {
+                assert_eq!(warning, ReasonCode::NONE);
+                all.push_str(&text);
+                all.push(' ');
+            }
+            Err(reason) => {
+                assert_eq!(reason, ReasonCode::NO_MSG_AVAILABLE);
+                return all.trim_end().to_owned();
+            }
+        }
+    }
+}
+
+fn browsing(w: &mut World, browse: Browse) -> Result<String, ReasonCode> {
+    match w.answer(C1, Request::Browse(browse)).1 {
+        Ok(Reply::Browsed(Browsed { message, .. })) => Ok(text(&message.body)),
+        Ok(other) => panic!("{other:?}"),
+        Err(failure) => Err(failure.reason),
+    }
+}
+
+fn closing(w: &mut World, handle: HandleId) -> ReasonCode {
+    match w.answer(C1, Request::Close { handle }).1 {
+        Ok(Reply::Closed { warning }) => warning,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Two groups that came at the same time, between two messages in none: in physical order `a x1 y1 y2 x2 y3 x3 b`.
+fn interleaved(w: &mut World) {
+    w.put(put("A", "a"));
+    for (id, number, flags, body) in [
+        (1, 1, IN_GROUP, "x1"),
+        (2, 1, IN_GROUP, "y1"),
+        (2, 2, IN_GROUP, "y2"),
+        (1, 2, IN_GROUP, "x2"),
+        (2, 3, LAST, "y3"),
+        (1, 3, LAST, "x3"),
+    ] {
+        w.put(member(named("A"), group(id), number, flags, body));
+    }
+    w.put(put("A", "b"));
+}
+
+#[test]
+fn a_put_in_logical_order_has_a_new_group_and_numbers_from_one() {
+    let mut w = World::new();
+    let h = opened(&mut w, C1, "A", ALL);
+    let mut groups = Vec::new();
+    for _ in 0..2 {
+        let (_, first) = w.put(next(h, IN_GROUP, "1"));
+        let (_, second) = w.put(next(h, IN_GROUP, "2"));
+        let (_, last) = w.put(next(h, LAST, "3"));
+        assert!(!first.group_id.is_none());
+        let places = [&first, &second, &last].map(|d| (d.group_id, d.message_sequence_number));
+        assert_eq!(places, [1, 2, 3].map(|n| (first.group_id, n)));
+        groups.push(first.group_id);
+    }
+    assert_ne!(groups[0], groups[1]);
+    // What the application left in the fields does not count.
+    let mut alone = next(h, NONE, "x");
+    alone.descriptor.group_id = group(9);
+    alone.descriptor.message_sequence_number = 7;
+    let (_, done) = w.put(alone);
+    assert_eq!(
+        (done.group_id, done.message_sequence_number),
+        (CorrelationId::NONE, 1)
+    );
+    let mut first = next(h, LAST, "x");
+    first.descriptor.group_id = group(9);
+    first.descriptor.message_sequence_number = 7;
+    let (_, done) = w.put(first);
+    assert_ne!(done.group_id, group(9));
+    assert_eq!(done.message_sequence_number, 1);
+    let browsed = w.browse("A");
+    let d = &browsed.last().unwrap().message.descriptor;
+    assert_eq!((d.group_id, d.message_sequence_number), (done.group_id, 1));
+}
+
+#[test]
+fn a_put_in_physical_order_begins_a_group_or_names_its_place() {
+    let mut w = World::new();
+    let (_, begun) = w.put(member(named("A"), CorrelationId::NONE, 1, IN_GROUP, "1"));
+    assert!(!begun.group_id.is_none());
+    let (_, named_place) = w.put(member(named("A"), begun.group_id, 2, LAST, "2"));
+    assert_eq!(named_place.group_id, begun.group_id);
+    assert_eq!(named_place.message_sequence_number, 2);
+    for number in [0, 1_000_000_000] {
+        let bad = member(named("A"), group(1), number, IN_GROUP, "x");
+        assert_eq!(w.put_refused(bad), ReasonCode::MSG_SEQ_NUMBER_ERROR);
+    }
+    // The order of a group is kept by a handle, and a put that may be repeated must say all by itself.
+    let mut without_handle = next(HandleId(0), IN_GROUP, "x");
+    without_handle.object = named("A");
+    assert_eq!(w.put_refused(without_handle), ReasonCode::OPTIONS_ERROR);
+    let h = opened(&mut w, C1, "A", ALL);
+    let mut with_token = next(h, IN_GROUP, "x");
+    with_token.token = Some(unit(1));
+    assert_eq!(w.put_refused(with_token), ReasonCode::OPTIONS_ERROR);
+    let mut unnamed = member(named("A"), CorrelationId::NONE, 1, IN_GROUP, "x");
+    unnamed.token = Some(unit(1));
+    assert_eq!(w.put_refused(unnamed), ReasonCode::GROUP_ID_ERROR);
+    let mut again = member(named("A"), group(4), 1, LAST, "x");
+    again.token = Some(unit(1));
+    assert_eq!(w.put(again.clone()).1, w.put(again).1);
+}
+
+/// How a handle stands before the put of a table.
+#[derive(Debug, Clone, Copy)]
+enum Before {
+    Nothing,
+    Outside,
+    Inside,
+    PhysicalOutside,
+}
+
+#[test]
+fn put_table_of_options_and_states() {
+    use Before::{Inside, Nothing, Outside, PhysicalOutside};
+    use Persistence::{NonPersistent, Persistent};
+    let (ok, warning) = (Ok(ReasonCode::NONE), Ok::<ReasonCode, ReasonCode>);
+    let table = [
+        // state, logical, flags, same group named, in unit, persistence, outcome
+        (Nothing, true, IN_GROUP, false, false, Persistent, ok),
+        (Nothing, true, LAST, false, false, Persistent, ok),
+        (Nothing, true, NONE, false, false, Persistent, ok),
+        (Nothing, true, IN_GROUP, false, true, NonPersistent, ok),
+        (Nothing, false, IN_GROUP, false, true, NonPersistent, ok),
+        (Outside, true, IN_GROUP, false, false, Persistent, ok),
+        (Outside, true, LAST, false, false, Persistent, ok),
+        (
+            Outside,
+            true,
+            NONE,
+            false,
+            false,
+            Persistent,
+            Err(ReasonCode::INCOMPLETE_GROUP),
+        ),
+        (
+            Outside,
+            true,
+            LAST,
+            false,
+            false,
+            NonPersistent,
+            Err(ReasonCode::INCONSISTENT_PERSISTENCE),
+        ),
+        (
+            Outside,
+            true,
+            IN_GROUP,
+            false,
+            true,
+            Persistent,
+            Err(ReasonCode::INCONSISTENT_UOW),
+        ),
+        (Inside, true, IN_GROUP, false, true, Persistent, ok),
+        (
+            Inside,
+            true,
+            IN_GROUP,
+            false,
+            false,
+            Persistent,
+            Err(ReasonCode::INCONSISTENT_UOW),
+        ),
+        (
+            Inside,
+            true,
+            NONE,
+            false,
+            true,
+            Persistent,
+            Err(ReasonCode::INCOMPLETE_GROUP),
+        ),
+        (
+            Outside,
+            false,
+            NONE,
+            false,
+            false,
+            Persistent,
+            warning(ReasonCode::INCOMPLETE_GROUP),
+        ),
+        (
+            Outside,
+            false,
+            IN_GROUP,
+            false,
+            false,
+            Persistent,
+            warning(ReasonCode::INCOMPLETE_GROUP),
+        ),
+        (
+            Outside,
+            false,
+            LAST,
+            true,
+            false,
+            Persistent,
+            warning(ReasonCode::INCOMPLETE_GROUP),
+        ),
+        (
+            Outside,
+            false,
+            LAST,
+            true,
+            false,
+            NonPersistent,
+            warning(ReasonCode::INCONSISTENT_PERSISTENCE),
+        ),
+        (
+            Outside,
+            false,
+            IN_GROUP,
+            true,
+            true,
+            Persistent,
+            warning(ReasonCode::INCONSISTENT_UOW),
+        ),
+        (PhysicalOutside, false, NONE, false, false, Persistent, ok),
+        (
+            PhysicalOutside,
+            true,
+            IN_GROUP,
+            false,
+            false,
+            Persistent,
+            ok,
+        ),
+        (
+            PhysicalOutside,
+            true,
+            NONE,
+            false,
+            false,
+            Persistent,
+            Err(ReasonCode::INCOMPLETE_GROUP),
+        ),
+    ];
+    for row in table {
+        let (before, logical, flags, same, inside, persistence, expected) = row;
+        let mut w = World::new();
+        let h = opened(&mut w, C1, "A", ALL);
+        w.begin(C1, unit(1));
+        let mut began = next(h, IN_GROUP, "began");
+        let id = match before {
+            Nothing => CorrelationId::NONE,
+            Outside => w.put(began).1.group_id,
+            Inside => {
+                began.syncpoint = Some(unit(1));
+                w.put(began).1.group_id
+            }
+            PhysicalOutside => {
+                began.logical_order = false;
+                began.descriptor.group_id = group(5);
+                w.put(began).1.group_id
+            }
+        };
+        let mut p = next(h, flags, "then");
+        p.logical_order = logical;
+        p.descriptor.group_id = if same { id } else { CorrelationId::NONE };
+        p.descriptor.message_sequence_number = 2;
+        p.syncpoint = inside.then(|| unit(1));
+        p.persistence = Some(persistence);
+        let depth = w.depth("A");
+        assert_eq!(putting(&mut w, p), expected, "{row:?}");
+        assert_eq!(w.depth("A"), depth + u64::from(expected.is_ok()), "{row:?}");
+    }
+}
+
+#[test]
+fn a_group_ends_at_the_highest_number() {
+    let mut w = World::new();
+    let h = opened(&mut w, C1, "A", ALL);
+    w.put(member(
+        Object::Handle(h),
+        group(1),
+        999_999_999,
+        IN_GROUP,
+        "x",
+    ));
+    let refused = putting(&mut w, next(h, LAST, "y"));
+    assert_eq!(refused, Err(ReasonCode::MSG_SEQ_NUMBER_ERROR));
+}
+
+#[test]
+fn groups_are_got_one_after_the_other_each_whole() {
+    for get in [in_order, whole] {
+        for cached in [true, false] {
+            let mut w = if cached {
+                World::new()
+            } else {
+                World::without_cache()
+            };
+            interleaved(&mut w);
+            let h = opened(&mut w, C1, "A", ALL);
+            assert_eq!(drained(&mut w, &get(h)), "a x1 x2 x3 y1 y2 y3 b");
+        }
+    }
+    let mut w = World::new();
+    interleaved(&mut w);
+    assert_eq!(drained(&mut w, &get("A")), "a x1 y1 y2 x2 y3 x3 b");
+}
+
+#[test]
+fn a_group_of_a_higher_priority_comes_first_and_is_not_broken_into() {
+    let mut w = World::new();
+    interleaved(&mut w);
+    let h = opened(&mut w, C1, "A", ALL);
+    assert_eq!(getting(&mut w, C1, in_order(h)).unwrap().0, "a");
+    assert_eq!(getting(&mut w, C1, in_order(h)).unwrap().0, "x1");
+    for (number, flags) in [(2, LAST), (1, IN_GROUP)] {
+        let mut p = member(named("A"), group(7), number, flags, &format!("z{number}"));
+        p.priority = ferrymq_types::Priority::new(9);
+        w.put(p);
+    }
+    assert_eq!(drained(&mut w, &in_order(h)), "x2 x3 z1 z2 y1 y2 y3 b");
+}
+
+#[test]
+fn an_incomplete_group_is_passed_over_when_all_of_it_is_wanted() {
+    let mut w = World::new();
+    w.put(member(named("A"), group(1), 1, IN_GROUP, "x1"));
+    w.put(member(named("A"), group(1), 3, LAST, "x3"));
+    w.put(member(named("A"), group(2), 2, LAST, "y2"));
+    w.put(member(named("A"), group(2), 1, IN_GROUP, "y1"));
+    w.put(put("A", "a"));
+    let h = opened(&mut w, C1, "A", ALL);
+    assert_eq!(drained(&mut w, &whole(h)), "y1 y2 a");
+    assert_eq!(w.depth("A"), 2);
+    // Without that it is begun, and its missing message is waited for.
+    assert_eq!(drained(&mut w, &in_order(h)), "x1");
+    w.put(member(named("A"), group(1), 2, IN_GROUP, "x2"));
+    assert_eq!(drained(&mut w, &in_order(h)), "x2 x3");
+}
+
+#[test]
+fn without_logical_order_a_complete_group_gives_its_first_message_and_is_complete_no_more() {
+    let mut w = World::new();
+    let all = Get {
+        all_messages_available: true,
+        ..get("A")
+    };
+    w.put(member(named("A"), group(1), 2, LAST, "x2"));
+    assert_eq!(drained(&mut w, &all), "");
+    w.put(member(named("A"), group(1), 1, IN_GROUP, "x1"));
+    w.put(put("A", "a"));
+    assert_eq!(drained(&mut w, &all), "x2 a");
+    assert_eq!(drained(&mut w, &get("A")), "x1");
+}
+
+#[test]
+fn a_get_waits_until_the_group_is_complete() {
+    let mut w = World::new();
+    let h = opened(&mut w, C2, "A", ALL);
+    let until = Some(w.now.saturating_add(Duration::from_secs(60)));
+    let waiting = w.ask(
+        C2,
+        Request::Get(Get {
+            wait_until: until,
+            ..whole(h)
+        }),
+    );
+    w.put(member(named("A"), group(1), 3, LAST, "3"));
+    w.put(member(named("A"), group(1), 1, IN_GROUP, "1"));
+    assert!(w.got(waiting).is_none());
+    w.put(member(named("A"), group(1), 2, IN_GROUP, "2"));
+    assert_eq!(text(&w.got(waiting).unwrap().1.message.body), "1");
+    assert_eq!(getting(&mut w, C2, in_order(h)).unwrap().0, "2");
+    assert_eq!(getting(&mut w, C2, in_order(h)).unwrap().0, "3");
+    // Within a group the next message is waited for, whatever comes before it.
+    w.put(member(named("A"), group(2), 1, IN_GROUP, "4"));
+    assert_eq!(getting(&mut w, C2, in_order(h)).unwrap().0, "4");
+    let waiting = w.ask(
+        C2,
+        Request::Get(Get {
+            wait_until: until,
+            ..in_order(h)
+        }),
+    );
+    w.put(put("A", "other"));
+    w.put(member(named("A"), group(2), 3, LAST, "6"));
+    assert!(w.got(waiting).is_none());
+    w.put(member(named("A"), group(2), 2, IN_GROUP, "5"));
+    assert_eq!(text(&w.got(waiting).unwrap().1.message.body), "5");
+}
+
+#[test]
+fn a_group_put_in_a_unit_of_work_is_there_at_once_and_each_is_served_to_one_getter() {
+    let mut w = World::new();
+    let until = Some(w.now.saturating_add(Duration::from_secs(60)));
+    let waiting: Vec<_> = [C1, C2]
+        .map(|connection| {
+            let h = opened(&mut w, connection, "A", ALL);
+            let get = Get {
+                wait_until: until,
+                ..whole(h)
+            };
+            (connection, h, w.ask(connection, Request::Get(get)))
+        })
+        .into();
+    let h = opened(&mut w, C1, "A", ALL);
+    w.begin(C1, unit(1));
+    for n in ["x", "y"] {
+        for (number, flags) in [(1, IN_GROUP), (2, IN_GROUP), (3, LAST)] {
+            let mut p = next(h, flags, &format!("{n}{number}"));
+            p.syncpoint = Some(unit(1));
+            w.put(p);
+        }
+    }
+    assert!(waiting.iter().all(|(.., id)| w.got(*id).is_none()));
+    w.commit(C1, unit(1));
+    for ((connection, h, id), n) in waiting.into_iter().zip(["x", "y"]) {
+        let mut all = vec![text(&w.got(id).unwrap().1.message.body)];
+        for _ in 0..2 {
+            all.push(getting(&mut w, connection, in_order(h)).unwrap().0);
+        }
+        assert_eq!(all, [1, 2, 3].map(|number| format!("{n}{number}")));
+    }
+    assert!(w.is_empty("A"));
+}
+
+#[test]
+fn get_table_of_options_and_states() {
+    let first = |h| Get::of(Source::Handle(h));
+    let matching = |get: Get, ids: MatchIds| Get {
+        matching: ids,
+        ..get
+    };
+    let inside = |get: Get| Get {
+        syncpoint: Some(unit(1)),
+        ..get
+    };
+    let number = |n| MatchIds {
+        message_sequence_number: Some(n),
+        ..MatchIds::default()
+    };
+    let of = |n| MatchIds {
+        group_id: Some(group(n)),
+        ..MatchIds::default()
+    };
+    let message = |n: u8| MatchIds {
+        message_id: Some(MessageId::new([n; 24])),
+        ..MatchIds::default()
+    };
+    type Table<'a> = &'a [(
+        &'a str,
+        &'a dyn Fn(HandleId) -> Get,
+        Result<(&'a str, ReasonCode), ReasonCode>,
+    )];
+    let none = ReasonCode::NONE;
+    let fresh: Table<'_> = &[
+        ("in order", &in_order, Ok(("a", none))),
+        (
+            "by group",
+            &|h| matching(in_order(h), of(2)),
+            Ok(("y1", none)),
+        ),
+        (
+            "by group, whole",
+            &|h| matching(whole(h), of(2)),
+            Ok(("y1", none)),
+        ),
+        (
+            "number 1",
+            &|h| matching(in_order(h), number(1)),
+            Ok(("a", none)),
+        ),
+        (
+            "number 2",
+            &|h| matching(in_order(h), number(2)),
+            Err(ReasonCode::MATCH_OPTIONS_ERROR),
+        ),
+        (
+            "number 2, physical",
+            &|h| matching(first(h), number(2)),
+            Ok(("y2", none)),
+        ),
+        (
+            "number 0",
+            &|h| matching(first(h), number(0)),
+            Err(ReasonCode::MSG_SEQ_NUMBER_ERROR),
+        ),
+        (
+            "number too high",
+            &|h| matching(first(h), number(1_000_000_000)),
+            Err(ReasonCode::MSG_SEQ_NUMBER_ERROR),
+        ),
+        (
+            "by group, physical",
+            &|h| matching(first(h), of(1)),
+            Ok(("x1", none)),
+        ),
+        (
+            "no such group",
+            &|h| matching(first(h), of(9)),
+            Err(ReasonCode::NO_MSG_AVAILABLE),
+        ),
+        (
+            "without handle",
+            &|_| Get {
+                logical_order: true,
+                ..get("A")
+            },
+            Err(ReasonCode::OPTIONS_ERROR),
+        ),
+        (
+            "many",
+            &|h| Get {
+                many: Some(crate::Many {
+                    messages_max: 2,
+                    bytes_max: 9,
+                }),
+                ..in_order(h)
+            },
+            Err(ReasonCode::OPTIONS_ERROR),
+        ),
+    ];
+    let within: Table<'_> = &[
+        ("in order", &in_order, Ok(("x2", none))),
+        ("whole does not count", &whole, Ok(("x2", none))),
+        (
+            "its own number",
+            &|h| matching(in_order(h), number(2)),
+            Ok(("x2", none)),
+        ),
+        (
+            "another number",
+            &|h| matching(in_order(h), number(3)),
+            Err(ReasonCode::MATCH_OPTIONS_ERROR),
+        ),
+        (
+            "its own group",
+            &|h| matching(in_order(h), of(1)),
+            Ok(("x2", none)),
+        ),
+        (
+            "another group",
+            &|h| matching(in_order(h), of(2)),
+            Err(ReasonCode::MATCH_OPTIONS_ERROR),
+        ),
+        (
+            "another message",
+            &|h| matching(in_order(h), message(7)),
+            Err(ReasonCode::MATCH_OPTIONS_ERROR),
+        ),
+        (
+            "in a unit of work",
+            &|h| inside(in_order(h)),
+            Err(ReasonCode::INCONSISTENT_UOW),
+        ),
+        ("physical", &first, Ok(("a", ReasonCode::INCOMPLETE_GROUP))),
+        (
+            "physical, its own",
+            &|h| matching(first(h), of(1)),
+            Ok(("x2", ReasonCode::INCOMPLETE_GROUP)),
+        ),
+        (
+            "physical, its own in a unit of work",
+            &|h| inside(matching(first(h), of(1))),
+            Ok(("x2", ReasonCode::INCONSISTENT_UOW)),
+        ),
+        (
+            "physical, nothing",
+            &|h| matching(first(h), of(9)),
+            Err(ReasonCode::NO_MSG_AVAILABLE),
+        ),
+    ];
+    for (table, begins) in [(fresh, false), (within, true)] {
+        for (what, get, expected) in table {
+            let mut w = World::new();
+            interleaved(&mut w);
+            w.begin(C1, unit(1));
+            let h = opened(&mut w, C1, "A", ALL);
+            if begins {
+                let begun = getting(&mut w, C1, matching(in_order(h), of(1)));
+                assert_eq!(begun.unwrap().0, "x1");
+            }
+            let depth = w.depth("A");
+            let is = getting(&mut w, C1, get(h));
+            assert_eq!(is, expected.map(|(text, w)| (text.to_owned(), w)), "{what}");
+            let taken = u64::from(expected.is_ok() && get(h).syncpoint.is_none());
+            assert_eq!(w.depth("A"), depth - taken, "{what}");
+        }
+    }
+}
+
+#[test]
+fn an_application_goes_on_in_the_middle_of_a_group() {
+    let mut w = World::new();
+    interleaved(&mut w);
+    let h = opened(&mut w, C1, "A", ALL);
+    let by_number = Get {
+        matching: MatchIds {
+            group_id: Some(group(2)),
+            message_sequence_number: Some(2),
+            ..MatchIds::default()
+        },
+        ..Get::of(Source::Handle(h))
+    };
+    assert_eq!(
+        getting(&mut w, C1, by_number),
+        Ok(("y2".into(), ReasonCode::NONE))
+    );
+    assert_eq!(getting(&mut w, C1, in_order(h)).unwrap().0, "y3");
+    let (_, again) = w.put(member(Object::Handle(h), group(8), 4, IN_GROUP, "4"));
+    assert_eq!(again.message_sequence_number, 4);
+    let (_, then) = w.put(next(h, LAST, "5"));
+    assert_eq!((then.group_id, then.message_sequence_number), (group(8), 5));
+}
+
+#[test]
+fn a_backout_takes_the_handle_back_and_a_commit_does_not() {
+    for commits in [true, false] {
+        let mut w = World::new();
+        interleaved(&mut w);
+        let (gets, puts) = (
+            opened(&mut w, C1, "A", ALL),
+            opened(&mut w, C1, "FIFO", ALL),
+        );
+        let inside = |get: Get, unit: UnitOfWorkId| Get {
+            syncpoint: Some(unit),
+            ..get
+        };
+        let put_in = |w: &mut World, flags, unit: UnitOfWorkId| {
+            let mut p = next(puts, flags, "m");
+            p.object = Object::Handle(puts);
+            p.syncpoint = Some(unit);
+            w.put(p).1.message_sequence_number
+        };
+        w.begin(C1, unit(1));
+        assert_eq!(
+            getting(&mut w, C1, inside(in_order(gets), unit(1)))
+                .unwrap()
+                .0,
+            "a"
+        );
+        assert_eq!(
+            getting(&mut w, C1, inside(in_order(gets), unit(1)))
+                .unwrap()
+                .0,
+            "x1"
+        );
+        assert_eq!(put_in(&mut w, IN_GROUP, unit(1)), 1);
+        w.commit(C1, unit(1));
+        w.begin(C1, unit(2));
+        assert_eq!(
+            getting(&mut w, C1, inside(in_order(gets), unit(2)))
+                .unwrap()
+                .0,
+            "x2"
+        );
+        assert_eq!(
+            getting(&mut w, C1, inside(in_order(gets), unit(2)))
+                .unwrap()
+                .0,
+            "x3"
+        );
+        assert_eq!(put_in(&mut w, IN_GROUP, unit(2)), 2);
+        assert_eq!(put_in(&mut w, LAST, unit(2)), 3);
+        // A second unit of work through the same handle would mix with the first.
+        w.begin(C1, unit(3));
+        let other = getting(&mut w, C1, inside(in_order(gets), unit(3)));
+        assert_eq!(other, Err(ReasonCode::INCONSISTENT_UOW));
+        let (expected, number) = if commits {
+            w.commit(C1, unit(2));
+            ("y1", 1)
+        } else {
+            w.back_out(C1, unit(2));
+            ("x2", 2)
+        };
+        let is = getting(&mut w, C1, inside(in_order(gets), unit(3)))
+            .unwrap()
+            .0;
+        assert_eq!(is, expected);
+        assert_eq!(put_in(&mut w, IN_GROUP, unit(3)), number);
+    }
+}
+
+#[test]
+fn a_handle_that_is_closed_says_what_it_leaves_incomplete() {
+    let mut w = World::new();
+    let h = opened(&mut w, C1, "A", ALL);
+    w.put(next(h, IN_GROUP, "1"));
+    assert_eq!(closing(&mut w, h), ReasonCode::INCOMPLETE_GROUP);
+    let h = opened(&mut w, C1, "A", ALL);
+    assert_eq!(getting(&mut w, C1, in_order(h)).unwrap().0, "1");
+    assert_eq!(closing(&mut w, h), ReasonCode::INCOMPLETE_GROUP);
+    let h = opened(&mut w, C1, "A", ALL);
+    w.put(next(h, LAST, "1"));
+    assert_eq!(getting(&mut w, C1, in_order(h)).unwrap().0, "1");
+    assert_eq!(closing(&mut w, h), ReasonCode::NONE);
+}
+
+#[test]
+fn gets_in_logical_order_come_one_at_a_time() {
+    let mut w = World::new();
+    let h = opened(&mut w, C1, "A", ALL);
+    let until = Some(w.now.saturating_add(Duration::from_secs(60)));
+    let waiting = Request::Get(Get {
+        wait_until: until,
+        ..in_order(h)
+    });
+    let id = w.ask(C1, waiting);
+    let second = getting(&mut w, C1, in_order(h));
+    assert_eq!(second, Err(ReasonCode::CALL_IN_PROGRESS));
+    w.put(put("A", "x"));
+    assert!(w.got(id).is_some());
+    let third = getting(&mut w, C1, in_order(h));
+    assert_eq!(third, Err(ReasonCode::NO_MSG_AVAILABLE));
+}
+
+#[test]
+fn a_browse_goes_through_groups_in_order() {
+    for cached in [true, false] {
+        let mut w = if cached {
+            World::new()
+        } else {
+            World::without_cache()
+        };
+        interleaved(&mut w);
+        w.put(member(named("A"), group(3), 2, LAST, "z2"));
+        w.put(put("A", "c"));
+        let h = opened(&mut w, C1, "A", ALL);
+        let step = |step, all| Browse {
+            logical_order: true,
+            all_messages_available: all,
+            ..Browse::of(step)
+        };
+        for all in [true, false] {
+            let mut seen = vec![browsing(&mut w, step(BrowseStep::FirstOf(h), all)).unwrap()];
+            while let Ok(text) = browsing(&mut w, step(BrowseStep::Next(h), all)) {
+                seen.push(text);
+            }
+            assert_eq!(seen.join(" "), "a x1 x2 x3 y1 y2 y3 b c");
+        }
+        // The order changes only from the start on.
+        let physical = browsing(&mut w, Browse::of(BrowseStep::Next(h)));
+        assert_eq!(physical, Err(ReasonCode::INCONSISTENT_BROWSE));
+        assert_eq!(
+            browsing(&mut w, Browse::of(BrowseStep::FirstOf(h))).unwrap(),
+            "a"
+        );
+        let logical = browsing(&mut w, step(BrowseStep::Next(h), false));
+        assert_eq!(logical, Err(ReasonCode::INCONSISTENT_BROWSE));
+        // Complete ones in physical order, and those of one group.
+        let mut all = Browse::of(BrowseStep::FirstOf(h));
+        all.all_messages_available = true;
+        let mut seen = vec![browsing(&mut w, all.clone()).unwrap()];
+        all.step = BrowseStep::Next(h);
+        while let Ok(text) = browsing(&mut w, all.clone()) {
+            seen.push(text);
+        }
+        assert_eq!(seen.join(" "), "a x1 y1 y2 x2 y3 x3 b c");
+        let mut of_two = Browse::of(BrowseStep::FirstOf(h));
+        of_two.matching.group_id = Some(group(2));
+        let mut seen = vec![browsing(&mut w, of_two.clone()).unwrap()];
+        of_two.step = BrowseStep::Next(h);
+        while let Ok(text) = browsing(&mut w, of_two.clone()) {
+            seen.push(text);
+        }
+        assert_eq!(seen.join(" "), "y1 y2 y3");
+        // Only through a handle; what is next cannot be chosen.
+        let by_name = step(BrowseStep::First(super::harness::queue_name("A")), false);
+        assert_eq!(browsing(&mut w, by_name), Err(ReasonCode::OPTIONS_ERROR));
+        let mut begins = step(BrowseStep::FirstOf(h), false);
+        begins.matching.group_id = Some(group(1));
+        assert_eq!(browsing(&mut w, begins).unwrap(), "x1");
+        for ids in [
+            MatchIds {
+                message_sequence_number: Some(3),
+                ..MatchIds::default()
+            },
+            MatchIds {
+                message_id: Some(MessageId::new([7; 24])),
+                ..MatchIds::default()
+            },
+        ] {
+            let mut other = step(BrowseStep::Next(h), false);
+            other.matching = ids;
+            assert_eq!(
+                browsing(&mut w, other),
+                Err(ReasonCode::MATCH_OPTIONS_ERROR)
+            );
+        }
+        assert_eq!(
+            browsing(&mut w, step(BrowseStep::Next(h), false)).unwrap(),
+            "x2"
+        );
+    }
+}
+
+#[test]
+fn the_message_under_the_cursor_must_be_next_in_logical_order() {
+    let mut w = World::new();
+    interleaved(&mut w);
+    let h = opened(&mut w, C1, "A", ALL);
+    let under = Get {
+        logical_order: true,
+        ..Get::of(Source::UnderCursor(h))
+    };
+    let mut by_number = Browse::of(BrowseStep::FirstOf(h));
+    for (number, expected) in [
+        (2, Err(ReasonCode::INVALID_MSG_UNDER_CURSOR)),
+        (1, Ok(("a".to_owned(), ReasonCode::NONE))),
+    ] {
+        by_number.matching.message_sequence_number = Some(number);
+        browsing(&mut w, by_number.clone()).unwrap();
+        assert_eq!(getting(&mut w, C1, under.clone()), expected);
+    }
+    assert_eq!(getting(&mut w, C1, in_order(h)).unwrap().0, "x1");
+    by_number.matching.message_sequence_number = Some(2);
+    by_number.matching.group_id = Some(group(1));
+    browsing(&mut w, by_number).unwrap();
+    assert_eq!(getting(&mut w, C1, under).unwrap().0, "x2");
+    assert_eq!(getting(&mut w, C1, in_order(h)).unwrap().0, "x3");
+}
+
+#[test]
+fn a_restart_finds_the_groups_again() {
+    let mut w = World::new();
+    interleaved(&mut w);
+    w.put(member(named("A"), group(3), 1, IN_GROUP, "z1"));
+    let position = w.rows.position;
+    w.crash_at(position);
+    let h = opened(&mut w, C1, "A", ALL);
+    assert_eq!(drained(&mut w, &whole(h)), "a x1 x2 x3 y1 y2 y3 b");
+    assert_eq!(drained(&mut w, &in_order(h)), "z1");
+}
+
+#[test]
+fn a_message_that_expires_leaves_its_group_incomplete() {
+    let mut w = World::new();
+    let mut expires = member(named("A"), group(1), 1, IN_GROUP, "x1");
+    expires.descriptor.expires_at = Some(w.now.saturating_add(Duration::from_secs(5)));
+    w.put(expires);
+    w.put(member(named("A"), group(1), 2, LAST, "x2"));
+    let h = opened(&mut w, C1, "A", ALL);
+    w.now = w.now.saturating_add(Duration::from_secs(6));
+    assert_eq!(drained(&mut w, &whole(h)), "");
+    assert_eq!(w.depth("A"), 1);
+    assert_eq!(drained(&mut w, &in_order(h)), "");
+    assert_eq!(drained(&mut w, &get("A")), "x2");
+}
+
+#[test]
+fn a_group_that_is_backed_out_often_is_a_group_on_the_backout_queue() {
+    let mut w = World::new();
+    for (number, flags) in [(1, IN_GROUP), (2, LAST)] {
+        w.put(member(
+            named("B"),
+            group(1),
+            number,
+            flags,
+            &format!("x{number}"),
+        ));
+    }
+    for n in 1..=2 {
+        w.begin(C1, unit(n));
+        let h = opened(&mut w, C1, "B", ALL);
+        for _ in 0..2 {
+            let get = Get {
+                syncpoint: Some(unit(n)),
+                ..whole(h)
+            };
+            getting(&mut w, C1, get).unwrap();
+        }
+        w.back_out(C1, unit(n));
+    }
+    assert_eq!(w.depth("B"), 0);
+    let h = opened(&mut w, C1, "BO", ALL);
+    assert_eq!(drained(&mut w, &whole(h)), "x1 x2");
+}
+
+#[test]
+fn a_group_on_its_way_to_another_queue_manager_is_in_the_header() {
+    let mut w = World::new();
+    let h = opened(
+        &mut w,
+        C1,
+        "R",
+        crate::OpenOptions {
+            output: true,
+            ..crate::OpenOptions::default()
+        },
+    );
+    let (_, done) = w.put(next(h, IN_GROUP, "1"));
+    w.put(next(h, LAST, "2"));
+    let sent = w.browse("XQ");
+    let outer = &sent[1].message.descriptor;
+    assert!(outer.group_id.is_none() && outer.message_flags == 0);
+    let (header, _) = TransmissionHeader::read(&sent[1].message.header, Timestamp::ZERO).unwrap();
+    let d = header.descriptor;
+    assert_eq!((d.group_id, d.message_sequence_number), (done.group_id, 2));
+    assert!(d.is_last_in_group());
+}
+
+#[test]
+fn no_index_of_groups_is_left_when_they_are_gone() {
+    let mut w = World::with(super::harness::definitions(), Limits::default());
+    interleaved(&mut w);
+    let h = opened(&mut w, C1, "A", ALL);
+    drained(&mut w, &in_order(h));
+    assert!(!w.engine.queues.values().any(|q| q.has_groups()));
+}
