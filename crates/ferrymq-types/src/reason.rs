@@ -192,6 +192,20 @@ reasons! {
     GROUP_ID_ERROR = 2258;
     /// A browse changed its order on the way.
     INCONSISTENT_BROWSE = 2259;
+    /// A property's name is none, or is one that applications may not set.
+    PROPERTY_NAME_ERROR = 2442;
+    /// A selector cannot be parsed.
+    SELECTOR_SYNTAX_ERROR = 2459;
+    /// The value of a property does not fit its type.
+    PROPERTY_TYPE_ERROR = 2473;
+    /// The properties of a message are too many or too long together.
+    PROPERTIES_TOO_BIG = 2478;
+    /// A selector names no property and is not TRUE.
+    SELECTOR_ALWAYS_FALSE = 2504;
+    /// A selector where nothing is selected: the queue is not opened for input or browse.
+    SELECTOR_INVALID_FOR_TYPE = 2516;
+    /// A selector is too long.
+    SELECTION_STRING_ERROR = 2519;
     /// The host cannot be reached.
     HOST_NOT_AVAILABLE = 2538;
     /// Definitions cannot change: no majority.

@@ -52,6 +52,11 @@ const CRATES: &[(&str, Layer, May)] = &[
         May::Use(&["ferrymq-types", "ferrymq-objects"]),
     ),
     (
+        "ferrymq-selector",
+        Layer::Core,
+        May::Use(&["ferrymq-types"]),
+    ),
+    (
         "ferrymq-engine",
         Layer::Core,
         May::Use(&["ferrymq-types", "ferrymq-objects"]),
