@@ -50,6 +50,9 @@ pub(crate) fn run(cli: Cli) -> Exit {
     }
 }
 
+/// How long what a node began may take to its end after the node has stopped.
+const NODE_END_MAX: Duration = Duration::from_secs(10);
+
 fn in_runtime(invocation: &mut Invocation, command: Command) -> Result<(), Failure> {
     if rustls::crypto::ring::default_provider()
         .install_default()
@@ -63,15 +66,25 @@ fn in_runtime(invocation: &mut Invocation, command: Command) -> Result<(), Failu
         .enable_all()
         .build()
         .map_err(|error| Failure::System(format!("start the runtime: {error}")))?;
+    let is_node = is_node(&command);
     let result = runtime.block_on(until_over(invocation, command));
-    // A thread that waits for a terminal is not waited for.
-    runtime.shutdown_background();
+    if is_node {
+        // What still holds a store lets go of it before the process ends: RocksDB's globals go with the process.
+        runtime.shutdown_timeout(NODE_END_MAX);
+    } else {
+        // A thread that waits for a terminal is not waited for.
+        runtime.shutdown_background();
+    }
     result
+}
+
+const fn is_node(command: &Command) -> bool {
+    matches!(command, Command::Serve(_) | Command::Dev(_))
 }
 
 /// Runs a command until it ends, its time is over, or the user interrupts it.
 async fn until_over(invocation: &mut Invocation, command: Command) -> Result<(), Failure> {
-    if matches!(command, Command::Serve(_) | Command::Dev(_)) {
+    if is_node(&command) {
         // A node ends when it is told to, and in its own way.
         return Box::pin(perform(invocation, command)).await;
     }
