@@ -413,7 +413,9 @@ fn check_descriptor(d: &MessageDescriptor) -> Result<(), Failure> {
     let too_long = d.reply_to_queue.len() > QueueName::LENGTH_MAX
         || d.reply_to_queue_manager.len() > QueueManagerName::LENGTH_MAX
         || d.user_identifier.len() > 12
-        || d.put_application_name.len() > 28;
+        || d.application_identity_data.len() > 32
+        || d.put_application_name.len() > 28
+        || d.application_origin_data.len() > 4;
     if too_long {
         return Err(ReasonCode::MD_ERROR.into());
     }

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 use ferrymq_objects::Usage;
 use ferrymq_types::{
-    AccountReason, CorrelationId, DeadLetterHeader, Message, MessageDescriptor, MessageId,
-    MessageType, ObjectId, QueueName, ReasonCode, ReportOptions, RequestedReport, Sequence,
-    Timestamp, TransmissionHeader,
+    AccountReason, ApplicationType, CorrelationId, DeadLetterHeader, Message, MessageDescriptor,
+    MessageId, MessageType, ObjectId, QueueName, ReasonCode, ReportOptions, RequestedReport,
+    Sequence, Timestamp, TransmissionHeader,
 };
 
 use crate::account::Note;
@@ -69,7 +69,11 @@ pub fn report_about(
         } else {
             CorrelationId::new(*from.message_id.as_bytes())
         },
+        // The identity is that of whoever put the original; the queue manager is the origin.
         user_identifier: from.user_identifier.clone(),
+        accounting_token: from.accounting_token,
+        application_identity_data: from.application_identity_data.clone(),
+        put_application_type: ApplicationType::QUEUE_MANAGER,
         put_application_name: made_by.chars().take(28).collect(),
         put_time: now,
         ..MessageDescriptor::default()

@@ -27,8 +27,9 @@ use ferrymq_objects::{
     CHANNEL_INITIATION_QUEUE, Enabled, LocalQueue, Process, Queue, QueueManager, TriggerType, Usage,
 };
 use ferrymq_types::{
-    Change, ChannelName, DeadLetterHeader, Message, MessageDescriptor, ObjectId, Persistence,
-    Position, Priority, QueueName, ReasonCode, Sequence, Timestamp, TriggerMessage, UnitOfWorkId,
+    ApplicationType, Change, ChannelName, DeadLetterHeader, Message, MessageDescriptor, ObjectId,
+    Persistence, Position, Priority, QueueName, ReasonCode, Sequence, Timestamp, TriggerMessage,
+    UnitOfWorkId,
 };
 
 use crate::engine::Step;
@@ -530,6 +531,7 @@ fn trigger_message(
             priority: initiation.base.default_priority,
             persistence: Persistence::NonPersistent,
             reply_to_queue_manager: me.to_owned(),
+            put_application_type: ApplicationType::QUEUE_MANAGER,
             put_application_name: me.chars().take(28).collect(),
             put_time: now,
             ..MessageDescriptor::default()

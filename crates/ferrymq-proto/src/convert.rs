@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use ferrymq_types::{
-    CorrelationId, MessageDescriptor, MessageId, MessageType, Persistence, Priority, ReasonCode,
-    ReportOptions, Timestamp,
+    AccountingToken, ApplicationType, CorrelationId, MessageDescriptor, MessageId, MessageType,
+    Persistence, Priority, ReasonCode, ReportOptions, Timestamp,
 };
 
 use crate::v1;
@@ -45,10 +45,10 @@ fn text(value: String, length_max: usize) -> Result<String, ReasonCode> {
     Ok(value)
 }
 
-/// Reads a descriptor from the wire. What a putter may not set (user, application, put time) is left empty.
+/// Reads a descriptor from the wire, without its context: that is left empty.
 ///
 /// # Errors
-/// 2013, 2026, 2029, 2047 or 2050 for a field that is out of range.
+/// 2013, 2026, 2029, 2047, 2050 or 2252 for a field that is out of range.
 pub fn put_descriptor(
     d: v1::MessageDescriptor,
     now: Timestamp,
@@ -105,6 +105,10 @@ pub fn put_descriptor(
         message_sequence_number: or(d.message_sequence_number, 1),
         offset: d.offset,
         message_flags: d.message_flags,
+        original_length: match d.original_length {
+            None => -1,
+            Some(length) => i32::try_from(length).map_err(|_| ReasonCode::ORIGINAL_LENGTH_ERROR)?,
+        },
         ..defaults
     };
     Ok(PutDescriptor {
@@ -122,9 +126,19 @@ pub fn channel_descriptor(
     d: v1::MessageDescriptor,
     now: Timestamp,
 ) -> Result<MessageDescriptor, ReasonCode> {
-    let user_identifier = text(d.user_identifier.clone(), 12)?;
-    let put_application_name = text(d.put_application_name.clone(), 28)?;
+    let mut d = d;
+    let user_identifier = text(core::mem::take(&mut d.user_identifier), 12)?;
+    let accounting_token = id(
+        &d.accounting_token,
+        AccountingToken::LENGTH,
+        AccountingToken::from_slice,
+    )?
+    .unwrap_or_default();
+    let application_identity_data = text(core::mem::take(&mut d.application_identity_data), 32)?;
+    let put_application_type = ApplicationType::new(d.put_application_type);
+    let put_application_name = text(core::mem::take(&mut d.put_application_name), 28)?;
     let put_time = Timestamp::from_millis(d.put_time_ms);
+    let application_origin_data = text(core::mem::take(&mut d.application_origin_data), 4)?;
     let PutDescriptor {
         descriptor,
         priority,
@@ -132,8 +146,12 @@ pub fn channel_descriptor(
     } = put_descriptor(d, now)?;
     Ok(MessageDescriptor {
         user_identifier,
+        accounting_token,
+        application_identity_data,
+        put_application_type,
         put_application_name,
         put_time,
+        application_origin_data,
         priority: priority.ok_or(ReasonCode::PRIORITY_ERROR)?,
         persistence: persistence.ok_or(ReasonCode::PERSISTENCE_ERROR)?,
         ..descriptor
@@ -147,12 +165,9 @@ pub fn descriptor_to_wire(
     backout_count: u32,
     now: Timestamp,
 ) -> v1::MessageDescriptor {
-    let bytes = |id: &[u8; 24]| {
-        if id == &[0; 24] {
-            bytes::Bytes::new()
-        } else {
-            bytes::Bytes::copy_from_slice(id)
-        }
+    let bytes = |id: &[u8]| match id.iter().all(|b| *b == 0) {
+        true => bytes::Bytes::new(),
+        false => bytes::Bytes::copy_from_slice(id),
     };
     v1::MessageDescriptor {
         report: d.report.bits(),
@@ -184,6 +199,11 @@ pub fn descriptor_to_wire(
         message_sequence_number: d.message_sequence_number,
         offset: d.offset,
         message_flags: d.message_flags,
+        original_length: u32::try_from(d.original_length).ok(),
+        accounting_token: bytes(d.accounting_token.as_bytes()),
+        application_identity_data: d.application_identity_data.clone(),
+        put_application_type: d.put_application_type.get(),
+        application_origin_data: d.application_origin_data.clone(),
     }
 }
 
@@ -213,7 +233,13 @@ mod tests {
             message_sequence_number: 2,
             offset: 1,
             message_flags: 8,
-            ..MessageDescriptor::default()
+            original_length: 70,
+            accounting_token: AccountingToken::new([4; 32]),
+            application_identity_data: "identity".into(),
+            put_application_type: ApplicationType::new(-1),
+            application_origin_data: "orig".into(),
+            encoding: 273,
+            coded_character_set_id: 500,
         };
         let wire = descriptor_to_wire(&descriptor, 3, now);
         assert_eq!(channel_descriptor(wire, now), Ok(descriptor));
@@ -225,13 +251,14 @@ mod tests {
             user_identifier: "root".into(),
             put_application_name: "forged".into(),
             put_time_ms: 1,
+            accounting_token: bytes::Bytes::from_static(&[1; 32]),
+            application_identity_data: "forged".into(),
+            put_application_type: 7,
+            application_origin_data: "fals".into(),
             ..v1::MessageDescriptor::default()
         };
         let d = put_descriptor(wire, Timestamp::ZERO).unwrap().descriptor;
-        assert_eq!(
-            (d.user_identifier.as_str(), d.put_application_name.as_str()),
-            ("", "")
-        );
+        assert_eq!(d, MessageDescriptor::default());
     }
 
     #[test]
@@ -274,6 +301,13 @@ mod tests {
                 ..d()
             },
             ReasonCode::MD_ERROR,
+        );
+        check(
+            v1::MessageDescriptor {
+                original_length: Some(1 << 31),
+                ..d()
+            },
+            ReasonCode::ORIGINAL_LENGTH_ERROR,
         );
         let short = bytes::Bytes::from_static(b"short");
         check(

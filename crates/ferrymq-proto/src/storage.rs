@@ -7,10 +7,10 @@ use bytes::Bytes;
 use prost::Message as _;
 
 use ferrymq_types::{
-    AccountEntry, AccountReason, BatchInDoubt, BodyId, Change, ChannelName, MessageDescriptor,
-    MessageRow, MessageType, NameError, ObjectId, Persistence, Position, Priority,
-    QueueManagerName, QueueName, QueueRow, ReasonCode, ReceiverRow, ReportOptions, SenderRow,
-    Sequence, Timestamp, UnitOfWorkOutcome, UnitOfWorkRow, WriteSet,
+    AccountEntry, AccountReason, ApplicationType, BatchInDoubt, BodyId, Change, ChannelName,
+    MessageDescriptor, MessageRow, MessageType, NameError, ObjectId, Persistence, Position,
+    Priority, QueueManagerName, QueueName, QueueRow, ReasonCode, ReceiverRow, ReportOptions,
+    SenderRow, Sequence, Timestamp, UnitOfWorkOutcome, UnitOfWorkRow, WriteSet,
 };
 
 use crate::storage_v1 as pb;
@@ -353,7 +353,7 @@ macro_rules! from_array {
         })*
     };
 }
-from_array!(MessageId CorrelationId UnitOfWorkId QueueManagerId);
+from_array!(MessageId CorrelationId AccountingToken UnitOfWorkId QueueManagerId);
 
 fn channel(field: &'static str, text: &str) -> Result<ChannelName, FormatError> {
     ChannelName::new(text).map_err(|source| FormatError::Name { field, source })
@@ -429,6 +429,10 @@ impl From<&MessageDescriptor> for pb::StoredDescriptor {
             offset: d.offset,
             message_flags: d.message_flags,
             original_length: d.original_length,
+            accounting_token: bytes_of(d.accounting_token.as_bytes()),
+            application_identity_data: d.application_identity_data.clone(),
+            put_application_type: d.put_application_type.get(),
+            application_origin_data: d.application_origin_data.clone(),
         }
     }
 }
@@ -469,6 +473,10 @@ impl TryFrom<pb::StoredDescriptor> for MessageDescriptor {
             offset: d.offset,
             message_flags: d.message_flags,
             original_length: d.original_length,
+            accounting_token: id("accounting_token", &d.accounting_token)?,
+            application_identity_data: d.application_identity_data,
+            put_application_type: ApplicationType::new(d.put_application_type),
+            application_origin_data: d.application_origin_data,
         })
     }
 }

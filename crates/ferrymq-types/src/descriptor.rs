@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use crate::{CorrelationId, MessageId, PRIORITY_MAX, Timestamp};
+use crate::{AccountingToken, CorrelationId, MessageId, PRIORITY_MAX, Timestamp};
 
 /// Whether a message survives a restart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -64,6 +64,31 @@ impl MessageType {
     /// Its number.
     #[must_use]
     pub const fn get(self) -> u32 {
+        self.0
+    }
+}
+
+/// What kind of application put a message. `PutApplType`, `MQAT_*`; any number may come, since applications have their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct ApplicationType(i32);
+
+impl ApplicationType {
+    /// `MQAT_NO_CONTEXT`: the message was put without a context.
+    pub const NO_CONTEXT: Self = Self(0);
+    /// `MQAT_UNIX`: what the queue manager says of an application.
+    pub const UNIX: Self = Self(6);
+    /// `MQAT_QMGR`: the queue manager itself, or one of its channels.
+    pub const QUEUE_MANAGER: Self = Self(7);
+
+    /// From its number.
+    #[must_use]
+    pub const fn new(value: i32) -> Self {
+        Self(value)
+    }
+
+    /// Its number.
+    #[must_use]
+    pub const fn get(self) -> i32 {
         self.0
     }
 }
@@ -221,12 +246,22 @@ pub struct MessageDescriptor {
     pub reply_to_queue: String,
     /// `ReplyToQMgr`; empty is none.
     pub reply_to_queue_manager: String,
-    /// `UserIdentifier`, at most 12 bytes: set by the queue manager, never by the putter.
+    /// `UserIdentifier`, at most 12 bytes. This and the two fields after it are the identity context; by default the queue
+    /// manager sets it.
     pub user_identifier: String,
+    /// `AccountingToken`.
+    pub accounting_token: AccountingToken,
+    /// `ApplIdentityData`, at most 32 bytes.
+    pub application_identity_data: String,
+    /// `PutApplType`: what kind of application put the message. This, `PutApplName`, `PutDate`, `PutTime` and
+    /// `ApplOriginData` are the origin context; by default the queue manager sets it.
+    pub put_application_type: ApplicationType,
     /// `PutApplName`, at most 28 bytes.
     pub put_application_name: String,
     /// `PutDate` and `PutTime`: when the message was first put; channels pass it on.
     pub put_time: Timestamp,
+    /// `ApplOriginData`, at most 4 bytes.
+    pub application_origin_data: String,
     /// `GroupId`, all zeros for none.
     pub group_id: CorrelationId,
     /// `MsgSeqNumber` in the group, from 1.
@@ -305,8 +340,12 @@ impl Default for MessageDescriptor {
             reply_to_queue: String::new(),
             reply_to_queue_manager: String::new(),
             user_identifier: String::new(),
+            accounting_token: AccountingToken::NONE,
+            application_identity_data: String::new(),
+            put_application_type: ApplicationType::NO_CONTEXT,
             put_application_name: String::new(),
             put_time: Timestamp::ZERO,
+            application_origin_data: String::new(),
             group_id: CorrelationId::NONE,
             message_sequence_number: 1,
             offset: 0,

@@ -3,8 +3,8 @@
 use bytes::{BufMut, Bytes, BytesMut};
 
 use crate::{
-    CorrelationId, MessageDescriptor, MessageId, MessageType, Persistence, Priority, ReasonCode,
-    ReportOptions, Timestamp,
+    AccountingToken, ApplicationType, CorrelationId, MessageDescriptor, MessageId, MessageType,
+    Persistence, Priority, ReasonCode, ReportOptions, Timestamp,
 };
 
 /// Why bytes are not the header that their format says they are.
@@ -248,13 +248,13 @@ impl TransmissionHeader {
         put_text(&mut out, &d.reply_to_queue, 48);
         put_text(&mut out, &d.reply_to_queue_manager, 48);
         put_text(&mut out, &d.user_identifier, 12);
-        out.put_bytes(0, 32); // AccountingToken: kept for the layout, not used
-        put_text(&mut out, "", 32);
-        out.put_u32_le(DeadLetterHeader::APPLICATION_TYPE_QUEUE_MANAGER);
+        out.put_slice(d.accounting_token.as_bytes());
+        put_text(&mut out, &d.application_identity_data, 32);
+        out.put_i32_le(d.put_application_type.get());
         put_text(&mut out, &d.put_application_name, 28);
         put_text(&mut out, &d.put_time.date8(), 8);
         put_text(&mut out, &d.put_time.time8(), 8);
-        put_text(&mut out, "", 4);
+        put_text(&mut out, &d.application_origin_data, 4);
         if extended {
             Self::write_extension(&mut out, d);
         }
@@ -337,12 +337,14 @@ impl TransmissionHeader {
         d.reply_to_queue = f.text(48, "ReplyToQ")?;
         d.reply_to_queue_manager = f.text(48, "ReplyToQMgr")?;
         d.user_identifier = f.text(12, "UserIdentifier")?;
-        f.bytes(64)?; // AccountingToken, ApplIdentityData
-        f.u32()?; // PutApplType
+        d.accounting_token = AccountingToken::from_slice(f.bytes(32)?)
+            .ok_or(HeaderError::Field("AccountingToken"))?;
+        d.application_identity_data = f.text(32, "ApplIdentityData")?;
+        d.put_application_type = ApplicationType::new(f.u32()?.cast_signed());
         d.put_application_name = f.text(28, "PutApplName")?;
         let (date, time) = (f.text(8, "PutDate")?, f.text(8, "PutTime")?);
         d.put_time = parse_put_time(&date, &time).ok_or(HeaderError::Field("PutDate"))?;
-        f.bytes(4)?; // ApplOriginData
+        d.application_origin_data = f.text(4, "ApplOriginData")?;
         let mut length = Self::LENGTH;
         if d.format == "MQHMDE" {
             Self::read_extension(&mut f, &mut d)?;
@@ -450,7 +452,11 @@ mod tests {
             reply_to_queue: "REPLY".into(),
             reply_to_queue_manager: "QM1".into(),
             user_identifier: "app".into(),
+            accounting_token: AccountingToken::new([7; 32]),
+            application_identity_data: "who".into(),
+            put_application_type: ApplicationType::new(-1),
             put_application_name: "ferrymq put".into(),
+            application_origin_data: "from".into(),
             put_time: Timestamp::from_millis(1_796_083_212_340),
             report: ReportOptions::from_bits(0x0700_0000),
             expires_at: Some(Timestamp::from_millis(1_796_083_300_000)),
@@ -465,7 +471,9 @@ mod tests {
         let grouped = MessageDescriptor {
             group_id: CorrelationId::new([9; 24]),
             message_sequence_number: 3,
+            offset: 5,
             message_flags: 8,
+            original_length: 77,
             ..descriptor()
         };
         for (d, length) in [(plain, 428), (grouped, 500)] {

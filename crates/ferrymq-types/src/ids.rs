@@ -154,6 +154,11 @@ bytes_id!(
     24
 );
 bytes_id!(
+    /// `AccountingToken`: to whom the work is charged that a message causes; all zeros for nobody (`MQACT_NONE`).
+    AccountingToken,
+    32
+);
+bytes_id!(
     /// The id of a unit of work. A client may choose it at begin and ask by it for the outcome when an answer was lost;
     /// a channel batch has one too (`LUWID`).
     UnitOfWorkId,

@@ -25,13 +25,14 @@ mod write_set;
 
 pub use account::{AccountEntry, AccountReason};
 pub use descriptor::{
-    MessageDescriptor, MessageType, Persistence, Priority, ReportOptions, RequestedReport,
+    ApplicationType, MessageDescriptor, MessageType, Persistence, Priority, ReportOptions,
+    RequestedReport,
 };
 pub use distinguished_name::{DistinguishedName, DnAttribute, DnAttributeType};
 pub use header::{DeadLetterHeader, HeaderError, TransmissionHeader};
 pub use ids::{
-    BodyId, CorrelationId, Epoch, MessageId, ObjectId, Position, QueueManagerId, Sequence,
-    UnitOfWorkId,
+    AccountingToken, BodyId, CorrelationId, Epoch, MessageId, ObjectId, Position, QueueManagerId,
+    Sequence, UnitOfWorkId,
 };
 pub use limits::*;
 pub use message::Message;

@@ -186,6 +186,8 @@ reasons! {
     MATCH_OPTIONS_ERROR = 2247;
     /// The number in the group is not 1 to 999,999,999.
     MSG_SEQ_NUMBER_ERROR = 2250;
+    /// `OriginalLength` is not a length.
+    ORIGINAL_LENGTH_ERROR = 2252;
     /// The unit-of-work handle is not valid.
     UOW_NOT_AVAILABLE = 2255;
     /// A put that may be repeated does not name its group.

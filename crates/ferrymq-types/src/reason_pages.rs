@@ -72,6 +72,7 @@ pub(crate) const PAGES: &[(u32, &str)] = &[
     (2246, include_str!("../reason_codes/2246.md")),
     (2247, include_str!("../reason_codes/2247.md")),
     (2250, include_str!("../reason_codes/2250.md")),
+    (2252, include_str!("../reason_codes/2252.md")),
     (2255, include_str!("../reason_codes/2255.md")),
     (2258, include_str!("../reason_codes/2258.md")),
     (2259, include_str!("../reason_codes/2259.md")),

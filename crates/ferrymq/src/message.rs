@@ -2,7 +2,9 @@
 
 use bytes::Bytes;
 use ferrymq_client::wire;
-use ferrymq_types::{CorrelationId, DeadLetterHeader, MessageDescriptor, MessageId, Timestamp};
+use ferrymq_types::{
+    AccountingToken, CorrelationId, DeadLetterHeader, MessageDescriptor, MessageId, Timestamp,
+};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -19,14 +21,23 @@ pub(crate) struct MessageDocument<'a> {
     put_time: String,
     put_appl: &'a str,
     user: &'a str,
+    accounting_token: String,
+    appl_identity_data: &'a str,
+    put_appl_type: i32,
+    appl_origin_data: &'a str,
     #[serde(rename = "type")]
     message_type: String,
+    report: u32,
+    feedback: u32,
+    ccsid: u32,
     format: &'a str,
     persistence: &'static str,
     priority: u32,
     expiry_ms: Option<u64>,
     backout_count: u32,
     reply_to: Option<ReplyTo<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    group: Option<Group>,
     size: usize,
     encoding: &'static str,
     body: Body<'a>,
@@ -38,6 +49,33 @@ pub(crate) struct MessageDocument<'a> {
     position: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     held: Option<bool>,
+}
+
+/// Where a message is in a group, or a segment in a message; only of those that are one.
+#[derive(Debug, Serialize)]
+struct Group {
+    id: String,
+    sequence: u32,
+    offset: u32,
+    flags: u32,
+    original_length: Option<u32>,
+}
+
+impl Group {
+    fn of(d: &wire::MessageDescriptor) -> Option<Self> {
+        let none = d.group_id.is_empty()
+            && d.message_sequence_number <= 1
+            && d.offset == 0
+            && d.message_flags == 0
+            && d.original_length.is_none();
+        (!none).then(|| Self {
+            id: group_id(d),
+            sequence: d.message_sequence_number,
+            offset: d.offset,
+            flags: d.message_flags,
+            original_length: d.original_length,
+        })
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -114,7 +152,14 @@ impl<'a> MessageDocument<'a> {
             put_time: put_time(descriptor),
             put_appl: &descriptor.put_application_name,
             user: &descriptor.user_identifier,
+            accounting_token: accounting_token(descriptor),
+            appl_identity_data: &descriptor.application_identity_data,
+            put_appl_type: descriptor.put_application_type,
+            appl_origin_data: &descriptor.application_origin_data,
             message_type: message_type(descriptor.message_type),
+            report: descriptor.report,
+            feedback: descriptor.feedback,
+            ccsid: descriptor.coded_character_set_id,
             format: &descriptor.format,
             persistence: persistence(descriptor),
             priority: descriptor.priority.unwrap_or(0),
@@ -123,6 +168,7 @@ impl<'a> MessageDocument<'a> {
                 .map(|tenths| u64::from(tenths).saturating_mul(100)),
             backout_count: descriptor.backout_count,
             reply_to,
+            group: Group::of(descriptor),
             size: data.len(),
             encoding,
             body,
@@ -219,6 +265,18 @@ pub(crate) fn correlation_id(descriptor: &wire::MessageDescriptor) -> String {
         .to_string()
 }
 
+fn group_id(descriptor: &wire::MessageDescriptor) -> String {
+    CorrelationId::from_slice(&descriptor.group_id)
+        .unwrap_or_default()
+        .to_string()
+}
+
+fn accounting_token(descriptor: &wire::MessageDescriptor) -> String {
+    AccountingToken::from_slice(&descriptor.accounting_token)
+        .unwrap_or_default()
+        .to_string()
+}
+
 fn put_time(descriptor: &wire::MessageDescriptor) -> String {
     Timestamp::from_millis(descriptor.put_time_ms).to_string()
 }
@@ -280,9 +338,9 @@ pub(crate) fn hexadecimal(number: u64, d: &wire::MessageDescriptor, data: &Bytes
         .expiry
         .map_or_else(|| "-1".to_owned(), |tenths| tenths.to_string());
     let persistence = u8::from(d.persistence() == wire::Persistence::Persistent);
-    let group = CorrelationId::from_slice(&d.group_id)
-        .unwrap_or_default()
-        .to_string();
+    let original_length = d
+        .original_length
+        .map_or_else(|| "-1".to_owned(), |length| length.to_string());
     let clean = |text: &str| -> String {
         text.chars()
             .map(|c| if c.is_control() { '.' } else { c })
@@ -314,7 +372,16 @@ pub(crate) fn hexadecimal(number: u64, d: &wire::MessageDescriptor, data: &Bytes
         ),
         "  ** Identity Context".to_owned(),
         format!("  UserIdentifier : '{:<12}'", clean(&d.user_identifier)),
+        format!(
+            "  AccountingToken : X'{}'",
+            accounting_token(d).to_uppercase()
+        ),
+        format!(
+            "  ApplIdentityData : '{:<32}'",
+            clean(&d.application_identity_data)
+        ),
         "  ** Origin Context".to_owned(),
+        format!("  PutApplType    : '{}'", d.put_application_type),
         format!(
             "  PutApplName    : '{:<28}'",
             clean(&d.put_application_name)
@@ -324,11 +391,16 @@ pub(crate) fn hexadecimal(number: u64, d: &wire::MessageDescriptor, data: &Bytes
             put.date8(),
             put.time8()
         ),
+        format!(
+            "  ApplOriginData : '{:<4}'",
+            clean(&d.application_origin_data)
+        ),
         String::new(),
-        format!("  GroupId : X'{}'", group.to_uppercase()),
+        format!("  GroupId : X'{}'", group_id(d).to_uppercase()),
         format!("  MsgSeqNumber   : '{}'", d.message_sequence_number),
         format!("  Offset         : '{}'", d.offset),
         format!("  MsgFlags       : '{}'", d.message_flags),
+        format!("  OriginalLength : '{original_length}'"),
         String::new(),
         " ****   Message      ****".to_owned(),
         String::new(),
@@ -416,6 +488,8 @@ pub(crate) mod tests {
         assert_eq!(json["persistence"], "persistent");
         assert_eq!(json["expiry_ms"], 600_000);
         assert_eq!(json["reply_to"], Value::Null);
+        assert_eq!(json["accounting_token"], "00".repeat(32));
+        assert_eq!(json.get("group"), None);
         assert_eq!(json["size"], 2);
         assert_eq!(
             (&json["encoding"], &json["body"]),

@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use ferrymq_types::{
-    CorrelationId, DeadLetterHeader, MessageDescriptor, MessageId, MessageType, Persistence,
-    ReportOptions,
+    ApplicationType, CorrelationId, DeadLetterHeader, MessageDescriptor, MessageId, MessageType,
+    Persistence, ReportOptions,
 };
 
 use super::{
@@ -43,6 +43,7 @@ fn it_says_what_about_which_message_and_for_whom() {
         message_id: MessageId::NONE,
         correlation_id: CorrelationId::new(*original.message_id.as_bytes()),
         user_identifier: "app".into(),
+        put_application_type: ApplicationType::QUEUE_MANAGER,
         put_application_name: "QM1.TO.QM2".into(),
         put_time: START,
         ..MessageDescriptor::default()

@@ -1,4 +1,6 @@
-use ferrymq_types::{CorrelationId, MessageId, QueueManagerId, UnitOfWorkId};
+use ferrymq_types::{
+    AccountingToken, ApplicationType, CorrelationId, MessageId, QueueManagerId, UnitOfWorkId,
+};
 
 use super::*;
 
@@ -22,8 +24,14 @@ fn message_row() -> MessageRow {
             message_sequence_number: 4,
             offset: 5,
             message_flags: 6,
-            original_length: -1,
-            ..MessageDescriptor::default()
+            original_length: 70,
+            accounting_token: AccountingToken::new([8; 32]),
+            application_identity_data: "identity".into(),
+            put_application_type: ApplicationType::UNIX,
+            application_origin_data: "orig".into(),
+            encoding: 273,
+            coded_character_set_id: 500,
+            message_type: MessageType::REQUEST,
         },
         header: Bytes::from_static(b"head"),
         body: BodyId::new(11),
@@ -212,4 +220,21 @@ fn the_row_of_a_queue_that_was_written_before_triggers_reads_as_one_whose_trigge
             trigger_used: None,
         })
     );
+}
+
+#[test]
+fn a_row_of_before_the_whole_context_was_kept_reads_without_it() {
+    let mut row = pb::MessageRow::from(&message_row());
+    let d = row.descriptor.as_mut().unwrap();
+    d.accounting_token.clear();
+    d.application_identity_data.clear();
+    d.put_application_type = 0;
+    d.application_origin_data.clear();
+    let older = row.encode_to_vec();
+    let mut expected = message_row();
+    expected.descriptor.accounting_token = AccountingToken::NONE;
+    expected.descriptor.application_identity_data = String::new();
+    expected.descriptor.put_application_type = ApplicationType::NO_CONTEXT;
+    expected.descriptor.application_origin_data = String::new();
+    assert_eq!(MessageRow::from_stored(&older), Ok(expected));
 }

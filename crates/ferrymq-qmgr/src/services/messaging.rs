@@ -12,7 +12,8 @@ use ferrymq_engine::{
 use ferrymq_proto::{convert, v1};
 use ferrymq_transport::PeerInfo;
 use ferrymq_types::{
-    CorrelationId, MessageId, QueueName, ReasonCode, Timestamp, UnitOfWorkId, UnitOfWorkOutcome,
+    ApplicationType, CorrelationId, MessageId, QueueName, ReasonCode, Timestamp, UnitOfWorkId,
+    UnitOfWorkOutcome,
 };
 use futures::Stream;
 use tonic::{Request, Response, Status, Streaming};
@@ -91,6 +92,7 @@ impl Caller {
         descriptor
             .put_application_name
             .clone_from(&self.client.application);
+        descriptor.put_application_type = ApplicationType::UNIX;
         let token = unit_of_work_id(&request.unit_of_work_id)?;
         Ok(Ask::Put(Box::new(Put {
             object,
