@@ -460,6 +460,20 @@ fn commands_that_fail_are_counted_in_the_report() {
 }
 
 #[test]
+fn an_event_is_shown_in_words() {
+    let home = Home::new();
+    let dev = Dev::start(&home);
+    let started = "reason(MQRC_Q_MGR_ACTIVE) mqrc(2222) MQCA_Q_MGR_NAME(QM1)";
+    let (out, _) = dev.check(&["browse", "SYSTEM.ADMIN.QMGR.EVENT"], 0);
+    assert!(out.contains(started), "{out}");
+    let (out, _) = dev.check(&["get", "SYSTEM.ADMIN.QMGR.EVENT", "-o", "json"], 0);
+    let event = json(&out);
+    assert_eq!(event["format"], "MQEVENT");
+    assert_eq!(event["body"]["mqrc"], 2222, "{out}");
+    assert_eq!(event["body"]["MQCA_Q_MGR_NAME"], "QM1");
+}
+
+#[test]
 fn a_dump_has_every_message_and_changes_nothing() {
     let home = Home::new();
     let dev = Dev::start(&home);
@@ -469,8 +483,12 @@ fn a_dump_has_every_message_and_changes_nothing() {
     for _ in 0..2 {
         let (out, _) = dev.check(&["dump", "--all"], 0);
         let dumped: Vec<serde_json::Value> = out.lines().map(json).collect();
+        // That the queue manager has started is a message too.
+        let is_event = |m: &&serde_json::Value| m["queue"] == "SYSTEM.ADMIN.QMGR.EVENT";
+        assert_eq!(dumped.iter().filter(is_event).count(), 1, "{out}");
         let mut short: Vec<(String, String)> = dumped
             .iter()
+            .filter(|m| !is_event(m))
             .map(|m| {
                 (
                     m["queue"].to_string(),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use ferrymq_objects::{Queue, QueueManager, Target};
-use ferrymq_types::{Change, ChannelName, ObjectId, Position, QueueName, ReasonCode};
+use ferrymq_types::{Change, ChannelName, ObjectId, Position, QueueName, ReasonCode, Timestamp};
 
 use crate::engine::Step;
 use crate::pending::Pending;
@@ -15,7 +15,7 @@ use crate::{Engine, Event, Failure, RequestId};
 impl Engine {
     pub(crate) fn definitions_changed(&mut self, step: &mut Step<'_>, qmgr: Arc<QueueManager>) {
         let before = std::mem::replace(&mut self.qmgr, qmgr);
-        let could_trigger = self.adopt_definitions();
+        let could_trigger = self.adopt_definitions(step.now);
         self.drop_queues(step);
         self.drop_channels(step, &before);
         self.end_inhibited_gets(step);
@@ -31,7 +31,7 @@ impl Engine {
 
     /// Gives every local queue its definition, and keeps the orders that depend on one. Returns the queues whose trigger may
     /// have become due by the change.
-    pub(crate) fn adopt_definitions(&mut self) -> Vec<ObjectId> {
+    pub(crate) fn adopt_definitions(&mut self, now: Timestamp) -> Vec<ObjectId> {
         let qmgr = Arc::clone(&self.qmgr);
         self.initiated = initiated(&qmgr);
         let off_queues = off_queues(&qmgr);
@@ -63,6 +63,7 @@ impl Engine {
                 state.definition = Some(Box::new(definition.clone()));
                 state.arm_trigger();
             }
+            state.arm_performance(&qmgr, now);
             if reorder {
                 state.reorder();
             }
@@ -174,6 +175,12 @@ impl Engine {
                 | Pending::DeadLetter(_) => None,
             })
             .collect();
+        for (id, failure) in &over {
+            if let Some(Pending::Get(p)) = self.pending.get(id) {
+                let (connection, name) = (p.connection, p.name.clone());
+                self.report_failed_wait(step, connection, name, failure.reason);
+            }
+        }
         self.fail_gets(step, over);
     }
 

@@ -70,6 +70,20 @@ pub enum Event {
         /// Whether the dead-letter queue took it; if not, it is gone.
         dead_lettered: bool,
     },
+    /// An event queue does not take an event message; those that follow are dropped in silence.
+    EventDropped {
+        /// The event queue.
+        queue: &'static str,
+        /// Why.
+        reason: ReasonCode,
+    },
+    /// An event queue takes event messages again.
+    EventsDropped {
+        /// The event queue.
+        queue: &'static str,
+        /// Event messages that it did not take.
+        dropped: u64,
+    },
     /// A message left by another way than a committed get.
     Accounted(Arc<AccountEntry>),
     /// A message cannot be read: it stays.

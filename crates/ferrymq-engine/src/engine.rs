@@ -16,6 +16,7 @@ use crate::memory::Memory;
 use crate::ordered::Ordered;
 use crate::outcomes::Outcomes;
 use crate::pending::{Fetching, Pending};
+use crate::performance::Watched;
 use crate::queue::{Key, QueueState};
 use crate::trigger::{Arrival, Cause};
 use crate::unit_of_work::UnitOfWork;
@@ -65,6 +66,12 @@ pub struct Engine {
     pub(crate) arrivals: Vec<Arrival>,
     /// Queues whose trigger may be due for another reason.
     pub(crate) trigger_checks: BTreeMap<ObjectId, Cause>,
+    /// What happened in this step to queues that are watched.
+    pub(crate) watched: Vec<(ObjectId, Watched)>,
+    /// Events that their queue did not take since it last took one.
+    pub(crate) events_dropped: BTreeMap<&'static str, u64>,
+    /// What applications call themselves.
+    pub(crate) applications: BTreeMap<ConnectionId, Box<str>>,
     /// Queues with a trigger, by their initiation queue.
     pub(crate) initiated: BTreeMap<QueueName, Vec<ObjectId>>,
 }
@@ -169,6 +176,9 @@ impl Engine {
             woken: VecDeque::new(),
             arrivals: Vec::new(),
             trigger_checks: BTreeMap::new(),
+            watched: Vec::new(),
+            events_dropped: BTreeMap::new(),
+            applications: BTreeMap::new(),
             initiated: BTreeMap::new(),
         }
     }
@@ -183,10 +193,16 @@ impl Engine {
                 requests,
             } => {
                 for (id, request) in requests {
-                    self.request(&mut step, id, connection, request);
-                    self.follow(&mut step);
+                    self.ask(&mut step, id, connection, request);
                 }
             }
+            Input::Connected {
+                connection,
+                application,
+            } => {
+                self.applications.insert(connection, application.into());
+            }
+            Input::Stopping => self.report_stopping(&mut step),
             Input::Cancelled { id } => self.cancel(id),
             Input::Disconnected { connection } => self.disconnect(&mut step, connection),
             Input::Fetched { fetch, result } => self.fetched(&mut step, fetch, result),
@@ -196,6 +212,23 @@ impl Engine {
             Input::SpaceChanged { puts_allowed } => self.puts_allowed = puts_allowed,
         }
         self.serve(&mut step);
+    }
+
+    /// Does what is asked, and what follows from it.
+    fn ask(
+        &mut self,
+        step: &mut Step<'_>,
+        id: RequestId,
+        connection: ConnectionId,
+        request: Request,
+    ) {
+        let from = step.effects.len();
+        let call = self.named_call(connection, &request);
+        self.request(step, id, connection, request);
+        if let Some(call) = call {
+            self.report_failed_call(step, (id, connection), &call, from);
+        }
+        self.follow(step);
     }
 
     fn request(
@@ -340,10 +373,12 @@ impl Engine {
         }
     }
 
-    /// What follows from a request: triggers of messages that came with it.
+    /// What follows from a request: triggers of messages that came with it, events of queues that are watched. These are messages
+    /// too; it ends since trigger messages trigger nothing and each event is off once it was reported.
     pub(crate) fn follow(&mut self, step: &mut Step<'_>) {
-        if !self.arrivals.is_empty() {
+        while !self.arrivals.is_empty() || !self.watched.is_empty() {
             self.fire_arrivals(step);
+            self.report_performance(step);
         }
     }
 

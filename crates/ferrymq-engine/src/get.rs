@@ -13,6 +13,7 @@ use crate::engine::{Step, Woken};
 use crate::limits::DELIVERY_NOTE_DELAY;
 use crate::messages::{DELETE_BYTES, row_of};
 use crate::pending::Pending;
+use crate::performance::Watched;
 use crate::queue::{Entry, QueueState, State, Wanted};
 use crate::report::{Report, report_bytes_max};
 use crate::trigger::Cause;
@@ -364,6 +365,7 @@ impl Engine {
                 let mut changes = Vec::new();
                 Self::changes_of_removal(queue, sequence, entry, &mut changes);
                 self.remove(queue, sequence);
+                self.watch(queue, Watched::Left);
                 let position = self.write_any(step, changes);
                 if let Some(q) = self.queue(queue) {
                     q.changed(position);
@@ -385,6 +387,7 @@ impl Engine {
         if let Some(q) = self.queue(queue) {
             q.last_get = Some(step.now);
         }
+        self.watch(queue, Watched::Got);
         self.taken_ahead(step, queue);
         let got = Got {
             message: found.message,

@@ -35,6 +35,12 @@ pub(crate) struct Handle {
     pub(crate) grouping: Option<Box<Grouping>>,
 }
 
+impl Handle {
+    pub(crate) const fn name(&self) -> &ObjectName {
+        &self.name
+    }
+}
+
 impl Engine {
     pub(crate) fn open(
         &mut self,

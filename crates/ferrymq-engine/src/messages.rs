@@ -11,6 +11,7 @@ use ferrymq_types::{
 
 use crate::engine::{Step, Woken};
 use crate::groups::Member;
+use crate::performance::Watched;
 use crate::queue::{Entry, QueueState, State};
 use crate::resting::hash_id;
 use crate::trigger::{Arrival, Cause};
@@ -140,6 +141,7 @@ impl Engine {
 
     /// Says once that a queue is full.
     pub(crate) fn report_full(&mut self, step: &mut Step<'_>, queue: ObjectId) {
+        self.watch(queue, Watched::Full);
         if let Some(q) = self.queues.get_mut(&queue)
             && !q.full_reported
         {
@@ -160,6 +162,10 @@ impl Engine {
         let Some(q) = self.queues.get_mut(&queue) else {
             return;
         };
+        if q.performance.is_some() {
+            let before = q.depth();
+            self.watched.push((queue, Watched::Put { before }));
+        }
         if q.triggers_with(entry.priority) {
             self.arrivals.push(Arrival {
                 queue,

@@ -175,6 +175,7 @@ impl Engine {
         self.back_out_all(step, connection);
         self.close_all(step, connection);
         self.disconnect_channels(connection);
+        self.applications.remove(&connection);
     }
 
     /// What the store read, or could not.

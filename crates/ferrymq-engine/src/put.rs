@@ -359,14 +359,29 @@ impl Engine {
         position
     }
 
-    /// Puts a message that the queue manager itself made, outside any unit of work; the caller has checked that it fits.
-    pub(crate) fn put_own(
+    /// Puts a message that the queue manager itself made, outside any unit of work, which shows what `after` made; the caller has
+    /// checked that it fits.
+    pub(crate) fn put_made(
         &mut self,
         step: &mut Step<'_>,
         queue: ObjectId,
         message: Message,
+        after: Position,
     ) -> Position {
-        self.put_now(step, queue, message, None)
+        let sequence = self.next_sequence();
+        let entry = new_entry(&message, sequence, State::Available);
+        let mut changes = Vec::new();
+        if entry.is_persistent() {
+            let row = row_of(&message, entry.body);
+            let body = Some(message.body.clone());
+            self.changes_of_put(queue, sequence, row, body, &mut changes);
+        }
+        let position = self.write_any(step, changes).max(after);
+        if let Some(q) = self.queue(queue) {
+            q.last_put = Some(step.now);
+        }
+        self.insert_shown(queue, sequence, entry, Arc::new(message), position);
+        position
     }
 }
 

@@ -10,6 +10,7 @@ use ferrymq_types::{
 };
 
 use crate::groups::{GroupedMessages, Member};
+use crate::performance::Performance;
 use crate::read_ahead::ReadAhead;
 use crate::resting::{RestingMessages, hash_id};
 use crate::trigger::Trigger;
@@ -204,6 +205,8 @@ pub(crate) struct QueueState {
     pub(crate) last_put: Option<Timestamp>,
     /// The channel that has it open.
     pub(crate) sender: Option<ChannelName>,
+    /// What its performance events need, while they are on.
+    pub(crate) performance: Option<Box<Performance>>,
     /// What its trigger needs, while that is on.
     pub(crate) trigger: Option<Box<Trigger>>,
     /// The definition, by when it was altered, whose trigger switched itself off.
@@ -237,6 +240,7 @@ impl QueueState {
             last_get: None,
             last_put: None,
             sender: None,
+            performance: None,
             trigger: None,
             trigger_used: None,
             inputs: 0,

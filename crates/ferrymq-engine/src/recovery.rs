@@ -27,7 +27,7 @@ impl EngineBuilder {
     pub fn new(qmgr: Arc<QueueManager>, epoch: Epoch, position: Position, now: Timestamp) -> Self {
         let mut engine = Engine::new(qmgr, epoch, position);
         // First, so that each message takes its place in the order of its queue as it comes.
-        engine.adopt_definitions();
+        engine.adopt_definitions(now);
         Self { engine, now }
     }
 
@@ -147,6 +147,9 @@ impl EngineBuilder {
         for queue in engine.queues.values_mut() {
             queue.recovered();
             queue.arm_trigger();
+            // Made anew with the messages that are there.
+            queue.performance = None;
+            queue.arm_performance(&engine.qmgr, self.now);
         }
         engine.lock_recovered();
         let unknown: Vec<(ObjectId, QueueName, u64)> = engine
@@ -161,6 +164,8 @@ impl EngineBuilder {
                 engine.report_unknown(&mut step, id, name, messages);
             }
         }
+        engine.report_started(&mut step);
+        engine.follow(&mut step);
         engine.woken.clear();
         let queues: Vec<ObjectId> = engine.queues.keys().copied().collect();
         for queue in queues {

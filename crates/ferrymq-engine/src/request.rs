@@ -64,6 +64,15 @@ pub enum Input {
         /// What, with the numbers of the requests.
         requests: Vec<(RequestId, Request)>,
     },
+    /// An application has connected. What is not said so is the queue manager's own: a channel, a command.
+    Connected {
+        /// The connection.
+        connection: ConnectionId,
+        /// What the application calls itself.
+        application: String,
+    },
+    /// The queue manager is about to stop in good order: what this writes is the last.
+    Stopping,
     /// Nobody waits for the answer any more: a waiting get ends, and takes nothing.
     Cancelled {
         /// The request.

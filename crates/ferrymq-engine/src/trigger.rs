@@ -363,13 +363,13 @@ impl Engine {
             }
         }
         message.descriptor.message_id = self.next_message_id();
-        let sequence = self.next_sequence();
-        let mut entry = new_entry(&message, sequence, State::Uncommitted);
-        entry.position = after;
-        let bytes = memory_bytes(&message);
         let arrivals = self.arrivals.len();
         match unit {
             Some(unit) => {
+                let sequence = self.next_sequence();
+                let mut entry = new_entry(&message, sequence, State::Uncommitted);
+                entry.position = after;
+                let bytes = memory_bytes(&message);
                 self.insert(target, sequence, entry, Some(Arc::new(message)));
                 let pending = PendingTrigger {
                     queue: target,
@@ -379,10 +379,7 @@ impl Engine {
                 self.add_trigger(unit, pending, bytes);
             }
             None => {
-                if let Some(q) = self.queue(target) {
-                    q.last_put = Some(step.now);
-                }
-                self.insert_shown(target, sequence, entry, Arc::new(message), after);
+                self.put_made(step, target, message, after);
             }
         }
         // It triggers nothing itself: two initiation queues that name each other would never end.

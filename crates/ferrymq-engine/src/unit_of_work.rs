@@ -10,6 +10,7 @@ use ferrymq_types::{
 use crate::account::Note;
 use crate::engine::{Answer, Step};
 use crate::messages::row_of;
+use crate::performance::Watched;
 use crate::queue::State;
 use crate::report::PendingReport;
 use crate::trigger::PendingTrigger;
@@ -317,6 +318,7 @@ impl Engine {
             if let Some(removed) = self.remove(locked.queue, *sequence) {
                 after = after.max(removed.entry.position);
             }
+            self.watch(locked.queue, Watched::Left);
             if let Some(q) = self.queue(locked.queue) {
                 q.changed(position);
             }

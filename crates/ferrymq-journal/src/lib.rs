@@ -17,7 +17,6 @@
 //! **Invariant:** only this crate syncs a file on the way of a message.
 
 mod check;
-mod copy;
 mod disk;
 mod guard;
 mod inspect;
@@ -29,7 +28,6 @@ mod shared;
 pub mod sim;
 
 pub use check::{Examination, check, check_on};
-pub use copy::JournalCopy;
 pub use disk::{Disk, DiskFile, OsDisk, OsFile};
 pub use guard::SEGMENTS_MAX;
 pub use journal::{Journal, JournalOptions};

@@ -23,7 +23,7 @@ use tracing::{debug, error, info, warn};
 use crate::answers::Answers;
 use crate::channels::with_causes;
 use crate::clock::Clock;
-use crate::handle::{AnswerTo, Asking, CopyStore, Job, QueueManagerHandle, ReadMessage};
+use crate::handle::{AnswerTo, Asking, Job, QueueManagerHandle, ReadMessage};
 
 /// Inputs that one batch gathers at most, so that the first answer of a batch does not wait for ever.
 const BATCH_INPUTS_MAX: usize = 1024;
@@ -63,8 +63,6 @@ pub(crate) struct Parts<L: RecordLog, R: RowStore> {
     pub(crate) effects: Vec<Effect>,
     pub(crate) clock: Clock,
     pub(crate) events: Events,
-    /// Copies the store.
-    pub(crate) copy: CopyStore,
 }
 
 /// Starts the thread. The second value resolves when it has ended, with the reason if it was not asked to.
@@ -95,7 +93,6 @@ pub(crate) fn start<L: RecordLog, R: RowStore>(
         objects_receiver,
         parts.clock,
         ReadMessage(Arc::new(read)),
-        parts.copy.clone(),
         put_delay_ms.clone(),
     );
     let syncer = parts.store.syncer();
@@ -366,10 +363,6 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
                 }
             }
             Job::CheckpointDone(done) => self.checkpoint_done(done)?,
-            Job::Copied => {
-                self.parts.store.copied().map_err(|e| with_causes(&e))?;
-                self.check_space();
-            }
             Job::Stop => {}
         }
         Ok(())
@@ -636,6 +629,7 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
 
     /// A stop in good order: everything that was answered or will be is durable first.
     fn stop(&mut self) -> Result<(), String> {
+        self.step(Input::Stopping);
         if !self.write_sets.is_empty() {
             self.parts
                 .store

@@ -60,6 +60,14 @@ pub(crate) async fn run(
             Event::QueueFull { queue } => {
                 warn!(id = "FMQ9021W", qmgr = %name, queue = %queue, "the queue is full");
             }
+            Event::EventDropped { queue, reason } => warn!(
+                id = "FMQ9025W", qmgr = %name, queue, reason = %reason,
+                "the event queue does not take an event message: it and those that follow are dropped"
+            ),
+            Event::EventsDropped { queue, dropped } => warn!(
+                id = "FMQ9026W", qmgr = %name, queue, dropped,
+                "the event queue takes event messages again"
+            ),
             Event::TriggerNotDelivered {
                 queue,
                 initiation_queue,

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use rocksdb::{WriteBatch, WriteOptions};
+use rocksdb::{WriteBatch, WriteOptions, checkpoint::Checkpoint};
 
 use ferrymq_store::StoreError;
 
@@ -173,6 +173,9 @@ impl Kv {
     /// # Errors
     /// What RocksDB says.
     pub fn checkpoint(&self, directory: &Path) -> Result<(), StoreError> {
-        self.database.copy(directory)
+        let db = self.database.db()?;
+        Checkpoint::new(&db)
+            .and_then(|checkpoint| checkpoint.create_checkpoint(directory))
+            .map_err(|e| self.database.error("copy", &e))
     }
 }

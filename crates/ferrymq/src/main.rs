@@ -9,6 +9,7 @@ mod invocation;
 mod message;
 mod output;
 mod parse;
+mod structure;
 
 use std::process::ExitCode;
 

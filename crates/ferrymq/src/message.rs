@@ -8,6 +8,8 @@ use ferrymq_types::{
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use crate::structure;
+
 /// Characters of a body that a list shows.
 const PREVIEW_CHARACTERS: usize = 60;
 
@@ -105,6 +107,7 @@ struct DeadLetter {
 #[serde(untagged)]
 enum Body<'a> {
     Json(&'a RawValue),
+    Structure(serde_json::Value),
     Text(&'a str),
     Base64(String),
 }
@@ -139,7 +142,10 @@ impl<'a> MessageDocument<'a> {
             (Some(_), Decoding::Readable) => data.get(DeadLetterHeader::LENGTH..).unwrap_or(data),
             (Some(_) | None, _) => data,
         };
-        let (encoding, body) = body(payload, decoding);
+        let (encoding, body) = match structure::json(descriptor, data) {
+            Some(said) if decoding == Decoding::Readable => ("json", Body::Structure(said)),
+            Some(_) | None => body(payload, decoding),
+        };
         let reply_to = (!descriptor.reply_to_queue.is_empty()).then(|| ReplyTo {
             queue: &descriptor.reply_to_queue,
             qmgr: &descriptor.reply_to_queue_manager,
@@ -315,11 +321,14 @@ pub(crate) fn row(position: u64, d: &wire::MessageDescriptor, data: &Bytes) -> V
         .get(..data.len().min(PREVIEW_CHARACTERS * 4))
         .unwrap_or_default();
     let printable = |c: char| if c.is_control() { '.' } else { c };
-    let text: String = String::from_utf8_lossy(start)
-        .chars()
-        .take(PREVIEW_CHARACTERS)
-        .map(printable)
-        .collect();
+    let text: String = match structure::line(d, data) {
+        Some(said) => said.chars().map(printable).collect(),
+        None => String::from_utf8_lossy(start)
+            .chars()
+            .take(PREVIEW_CHARACTERS)
+            .map(printable)
+            .collect(),
+    };
     vec![
         position.to_string(),
         message_id(d),

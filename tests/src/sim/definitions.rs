@@ -61,6 +61,9 @@ impl Metadata {
             let attributes = pairs(&[("DEADQ", text(DEAD_LETTER_QUEUE))]);
             self.apply(node, Action::AlterQueueManager { attributes });
         }
+        // The oracle knows what its clients put, not what the queue manager says of itself.
+        let attributes = pairs(&[("STRSTPEV", word("DISABLED"))]);
+        self.apply(node, Action::AlterQueueManager { attributes });
         self.local(node, "LOCAL.Q", &[]);
         self.local(node, BACKOUT_QUEUE, &[]);
         let threshold = ("BOTHRESH", number(u64::from(THRESHOLD)));

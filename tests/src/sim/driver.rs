@@ -520,6 +520,8 @@ impl World {
             ),
             EngineEvent::QueueFull { .. }
             | EngineEvent::PoisonHeld { .. }
+            | EngineEvent::EventDropped { .. }
+            | EngineEvent::EventsDropped { .. }
             | EngineEvent::TriggerNotDelivered { .. } => Ok(()),
         }
     }

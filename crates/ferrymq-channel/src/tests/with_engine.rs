@@ -9,8 +9,8 @@ use ferrymq_engine::{
     Request, RequestId,
 };
 use ferrymq_objects::{
-    DeliverySequence, Enabled, LocalQueue, Queue, QueueBase, QueueManager, QueueManagerAttributes,
-    Usage,
+    CHANNEL_INITIATION_QUEUE, DeliverySequence, Enabled, LocalQueue, Queue, QueueBase,
+    QueueManager, QueueManagerAttributes, QueueManagerEvents, Usage,
 };
 use ferrymq_types::{Epoch, ObjectId, Persistence, Position, Priority, QueueManagerId, Timestamp};
 
@@ -39,6 +39,7 @@ fn local_queue(id: u64, name: &str, usage: Usage) -> (ferrymq_types::QueueName, 
         usage,
         trigger: usage == Usage::Transmission,
         trigger_data: channel_name().to_string(),
+        initiation_queue: Some(queue(CHANNEL_INITIATION_QUEUE)),
         created: START,
         ..LocalQueue::with_defaults(queue(name))
     };
@@ -49,6 +50,10 @@ fn definitions(name: &str, id: u8, dead_letter: bool) -> Arc<QueueManager> {
     Arc::new(QueueManager {
         attributes: QueueManagerAttributes {
             dead_letter_queue_name: dead_letter.then(|| queue("DLQ")),
+            events: QueueManagerEvents {
+                start_stop: Enabled::No,
+                ..QueueManagerEvents::DEFAULT
+            },
             ..QueueManagerAttributes::with_defaults(
                 qmgr(name),
                 QueueManagerId::new([id; 16]),
@@ -59,6 +64,7 @@ fn definitions(name: &str, id: u8, dead_letter: bool) -> Arc<QueueManager> {
             local_queue(1, "Q", Usage::Normal),
             local_queue(2, "DLQ", Usage::Normal),
             local_queue(3, "QM2", Usage::Transmission),
+            local_queue(4, CHANNEL_INITIATION_QUEUE, Usage::Normal),
         ]),
         channels: BTreeMap::new(),
         processes: BTreeMap::new(),

@@ -7,6 +7,7 @@ use ferrymq_types::{
 };
 
 use crate::engine::{Answer, Step};
+use crate::performance::Watched;
 use crate::{ConnectionId, Engine, Failure, Reply};
 
 /// What the partner says that it has.
@@ -129,6 +130,7 @@ impl Engine {
         };
         for sequence in gone {
             self.remove(queue, sequence);
+            self.watch(queue, Watched::Left);
         }
         if let Some(q) = self.queue(queue) {
             q.changed(position);

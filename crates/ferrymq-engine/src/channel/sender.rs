@@ -11,6 +11,7 @@ use ferrymq_types::{
 
 use crate::engine::{Answer, Step};
 use crate::pending::Pending;
+use crate::performance::Watched;
 use crate::queue::{Key, State, Wanted};
 use crate::trigger::Cause;
 use crate::{ConnectionId, Engine, Failure, MatchIds, Reply, RequestId, SenderState, Transmission};
@@ -407,6 +408,7 @@ impl Engine {
             after = after.max(entry.position);
             if chosen.fast {
                 self.remove(p.queue, chosen.sequence);
+                self.watch(p.queue, Watched::Left);
                 fast.push((chosen.sequence, Arc::clone(&message)));
             } else {
                 self.hide(p.queue, chosen.sequence, State::Channel);
@@ -421,6 +423,7 @@ impl Engine {
         if let Some(q) = self.queue(p.queue) {
             q.last_get = Some(step.now);
         }
+        self.watch(p.queue, Watched::Got);
         if let Some(open) = self
             .senders
             .get_mut(&p.channel)

@@ -309,7 +309,7 @@ impl Engine {
             who: format!("channel {channel}"),
             durable: false,
         };
-        let position = self.put_own(step, target.base.id, rewrapped);
+        let position = self.put_made(step, target.base.id, rewrapped, Position::ZERO);
         let entries = self.account_entries(step.now, vec![note], &mut Vec::new());
         self.account_written(step, entries, position);
         Ok((position, Reply::Done))

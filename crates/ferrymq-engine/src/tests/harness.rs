@@ -8,7 +8,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use ferrymq_objects::{
     AliasQueue, Channel, ChannelBase, DeliverySequence, Enabled, LocalQueue, MessageSpeed, Queue,
-    QueueBase, QueueManager, QueueManagerAttributes, RemoteQueue, SenderChannel, Usage, UseDlq,
+    QueueBase, QueueManager, QueueManagerAttributes, QueueManagerEvents, RemoteQueue,
+    SenderChannel, Usage, UseDlq,
 };
 use ferrymq_types::{
     ChannelName, CorrelationId, Epoch, MessageDescriptor, MessageId, ObjectId, Persistence,
@@ -133,6 +134,10 @@ pub(super) fn definitions() -> QueueManager {
     QueueManager {
         attributes: QueueManagerAttributes {
             dead_letter_queue_name: Some(queue_name("DLQ")),
+            events: QueueManagerEvents {
+                start_stop: Enabled::No,
+                ..QueueManagerEvents::DEFAULT
+            },
             ..QueueManagerAttributes::with_defaults(
                 qmgr_name("QM1"),
                 QueueManagerId::new([1; 16]),

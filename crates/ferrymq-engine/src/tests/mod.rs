@@ -15,6 +15,7 @@ mod backout;
 mod browse;
 mod definitions;
 mod durability;
+mod events;
 mod expiry;
 mod get;
 mod groups;

@@ -302,6 +302,7 @@ impl v1::messaging_server::Messaging for MessagingService {
             connection: handle.connect(),
             client,
         };
+        caller.connection.introduce_once(&caller.client.application);
         let fail = |failure| *status(failure, handle.name());
         let ask = caller
             .put(request.into_inner(), None, None, false)
@@ -319,6 +320,7 @@ impl v1::messaging_server::Messaging for MessagingService {
             connection: handle.connect(),
             client,
         };
+        caller.connection.introduce_once(&caller.client.application);
         let fail = |failure| *status(failure, handle.name());
         let deadline = deadline(request.metadata());
         let source = Source::Queue(queue_name(&request.get_ref().queue).map_err(fail)?);
@@ -333,7 +335,7 @@ impl v1::messaging_server::Messaging for MessagingService {
         &self,
         request: Request<v1::BrowseRequest>,
     ) -> Result<Response<Self::BrowseStream>, Status> {
-        let (handle, _client) = self.open(&request, &request.get_ref().queue_manager)?;
+        let (handle, client) = self.open(&request, &request.get_ref().queue_manager)?;
         let request = request.into_inner();
         let fail = |failure| *status(failure, handle.name());
         let queue = queue_name(&request.queue).map_err(fail)?;
@@ -344,8 +346,10 @@ impl v1::messaging_server::Messaging for MessagingService {
             request.message_sequence_number,
         )
         .map_err(|reason| fail(failed(reason, Some(&queue))))?;
+        let connection = handle.connect();
+        connection.introduce_once(&client.application);
         let state = BrowseState {
-            connection: handle.connect(),
+            connection,
             queue: queue.clone(),
             step: Browse {
                 matching,
@@ -377,6 +381,7 @@ impl v1::messaging_server::Messaging for MessagingService {
             connection: handle.connect(),
             client,
         };
+        caller.connection.introduce(&caller.client.application);
         let stream = session::run(caller, request.into_inner(), self.node.tasks());
         Ok(Response::new(Box::pin(stream)))
     }
