@@ -1,8 +1,8 @@
 //! What operators use: MQSC, and what MQSC has no word for.
 
 use ferrymq_proto::admin_v1::{
-    DumpRequest, DumpResponse, ListAccountRequest, ListAccountResponse, ListMembersRequest,
-    ListMembersResponse, RunMqscRequest, RunMqscResponse,
+    CreateBackupRequest, CreateBackupResponse, DumpRequest, DumpResponse, ListAccountRequest,
+    ListAccountResponse, ListMembersRequest, ListMembersResponse, RunMqscRequest, RunMqscResponse,
 };
 use ferrymq_types::Timestamp;
 
@@ -45,6 +45,21 @@ impl<'a> Admin<'a> {
         let request = self.client.request(ListMembersRequest {});
         let mut admin = self.client.administration();
         self.client.answer(admin.list_members(request)).await
+    }
+
+    /// Lets the node make a backup of itself in `directory`, an absolute path on its own machine that does not exist yet.
+    ///
+    /// # Errors
+    /// [`ClientError::Refused`], such as 2035, 2192, or 3008 with what is wrong with the directory.
+    pub async fn create_backup(
+        &self,
+        directory: &str,
+    ) -> Result<CreateBackupResponse, ClientError> {
+        let request = self.client.request(CreateBackupRequest {
+            directory: directory.to_owned(),
+        });
+        let mut admin = self.client.administration();
+        self.client.answer(admin.create_backup(request)).await
     }
 
     /// Every message of every queue of `queue_manager`. Reads and changes nothing.

@@ -97,12 +97,8 @@ impl Block {
     }
 }
 
-/// Creates the file, with a first block.
-pub(crate) fn create<D: Disk>(disk: &D, secret: u64) -> Result<(), StoreError> {
-    let block = Block {
-        generation: 1,
-        ..Block::default()
-    };
+/// Creates the file, with a first block, whose generation is 1.
+pub(crate) fn create<D: Disk>(disk: &D, secret: u64, block: &Block) -> Result<(), StoreError> {
     segment::create_file(disk, NAME, 2 * BLOCK_BYTES, |file| {
         file.write_at(&block.encode(secret), BLOCK_BYTES)
     })?;

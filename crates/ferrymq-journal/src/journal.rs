@@ -15,7 +15,7 @@ use ferrymq_types::{Epoch, Position};
 
 use crate::{
     disk::{Disk, DiskFile, OsDisk},
-    guard::{self, Named},
+    guard::{self, Block, Named},
     inspect::{self, Live},
     meta::{self, Meta},
     record::{HEADER_BYTES, Header, Kind, blocks_bytes},
@@ -204,6 +204,7 @@ impl<D: Disk> Journal<D> {
                     checkpoint: found.block.guard.checkpoint,
                     counts: found.block.guard.counts,
                     live: found.live,
+                    copies: 0,
                 }),
                 serial: Mutex::new(serial),
                 segments: RwLock::new(segments),
@@ -243,7 +244,11 @@ impl<D: Disk> Journal<D> {
             .and_then(|()| disk.sync_directory())
             .map_err(|e| StoreError::io("create", disk.path(CREATING), e))?;
         let meta = Meta::new(options.segment_bytes)?;
-        guard::create(disk, meta.secret)?;
+        let first = Block {
+            generation: 1,
+            ..Block::default()
+        };
+        guard::create(disk, meta.secret, &first)?;
         meta.create(disk)?;
         disk.remove(CREATING)
             .map_err(|e| StoreError::io("remove", disk.path(CREATING), e))?;
@@ -399,6 +404,12 @@ impl<D: Disk> Journal<D> {
             return made;
         }
         if self.files >= self.options.segments_max {
+            // A copy may have kept what a checkpoint has given up.
+            let checkpoint = self.state().checkpoint;
+            self.recycle(checkpoint)?;
+            if let Some(free) = self.free.pop_front() {
+                return Ok(free);
+            }
             let LogUsage { used, limit } = self.usage();
             return Err(StoreError::LogFull { used, limit });
         }
@@ -638,6 +649,9 @@ impl<D: Disk> RecordLog for Journal<D> {
                 return Err(StoreError::Failed {
                     cause: format!("recycle up to {position} before the guard names it"),
                 });
+            }
+            if state.copies > 0 {
+                return Ok(());
             }
             // The newest stays: records go on behind its last.
             let newest = state.live.last().map(|l| l.named);

@@ -17,6 +17,7 @@
 //! **Invariant:** only this crate syncs a file on the way of a message.
 
 mod check;
+mod copy;
 mod disk;
 mod guard;
 mod inspect;
@@ -28,6 +29,7 @@ mod shared;
 pub mod sim;
 
 pub use check::{Examination, check, check_on};
+pub use copy::JournalCopy;
 pub use disk::{Disk, DiskFile, OsDisk, OsFile};
 pub use guard::SEGMENTS_MAX;
 pub use journal::{Journal, JournalOptions};

@@ -38,6 +38,8 @@ pub(crate) struct State<F> {
     pub(crate) counts: RowCounts,
     /// Segments in use, oldest first.
     pub(crate) live: Vec<Live>,
+    /// Copies that are being made: no segment is recycled meanwhile.
+    pub(crate) copies: u32,
 }
 
 impl<F> State<F> {

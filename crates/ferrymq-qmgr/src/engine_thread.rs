@@ -23,7 +23,7 @@ use tracing::{debug, error, info, warn};
 use crate::answers::Answers;
 use crate::channels::with_causes;
 use crate::clock::Clock;
-use crate::handle::{AnswerTo, Asking, Job, QueueManagerHandle, ReadMessage};
+use crate::handle::{AnswerTo, Asking, CopyStore, Job, QueueManagerHandle, ReadMessage};
 
 /// Inputs that one batch gathers at most, so that the first answer of a batch does not wait for ever.
 const BATCH_INPUTS_MAX: usize = 1024;
@@ -63,6 +63,8 @@ pub(crate) struct Parts<L: RecordLog, R: RowStore> {
     pub(crate) effects: Vec<Effect>,
     pub(crate) clock: Clock,
     pub(crate) events: Events,
+    /// Copies the store.
+    pub(crate) copy: CopyStore,
 }
 
 /// Starts the thread. The second value resolves when it has ended, with the reason if it was not asked to.
@@ -93,6 +95,7 @@ pub(crate) fn start<L: RecordLog, R: RowStore>(
         objects_receiver,
         parts.clock,
         ReadMessage(Arc::new(read)),
+        parts.copy.clone(),
         put_delay_ms.clone(),
     );
     let syncer = parts.store.syncer();
@@ -363,6 +366,10 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
                 }
             }
             Job::CheckpointDone(done) => self.checkpoint_done(done)?,
+            Job::Copied => {
+                self.parts.store.copied().map_err(|e| with_causes(&e))?;
+                self.check_space();
+            }
             Job::Stop => {}
         }
         Ok(())

@@ -1,12 +1,14 @@
 //! The handle of a running queue manager: how listeners, channels and commands talk to its engine.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use ferrymq_engine::{ConnectionId, Failure, Input, Reply, Request, RequestId};
 use ferrymq_objects::{Enabled, QueueManager};
-use ferrymq_types::{Message, ObjectId, QueueManagerName, ReasonCode, Sequence};
+use ferrymq_store::StoreError;
+use ferrymq_types::{Message, ObjectId, Position, QueueManagerName, ReasonCode, Sequence};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 
 use crate::answers::{Answers, CallTag};
@@ -34,6 +36,8 @@ pub(crate) enum Job {
     },
     /// A checkpoint has run.
     CheckpointDone(crate::engine_thread::CheckpointOutcome),
+    /// The store has been copied: what was kept for that can be given back.
+    Copied,
     /// Stop in good order: a last sync, then the end.
     Stop,
 }
@@ -67,6 +71,7 @@ struct Shared {
     objects: watch::Receiver<Arc<QueueManager>>,
     clock: Clock,
     reader: ReadMessage,
+    copy: CopyStore,
     /// Milliseconds that a put waits before it is sent: back pressure of a journal that fills up (rule U19).
     put_delay_ms: Arc<AtomicU64>,
 }
@@ -85,6 +90,21 @@ impl std::fmt::Debug for ReadMessage {
     }
 }
 
+/// Copies the store of a running queue manager into a directory, as of the position that it returns; takes its time, and tells
+/// the second argument after each piece how many bytes it had.
+#[derive(Clone)]
+pub(crate) struct CopyStore(pub(crate) Arc<CopyFn>);
+
+/// What [`CopyStore`] calls.
+pub(crate) type CopyFn =
+    dyn Fn(&Path, &mut dyn FnMut(usize)) -> Result<Position, StoreError> + Send + Sync;
+
+impl std::fmt::Debug for CopyStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("CopyStore")
+    }
+}
+
 /// A running queue manager.
 #[derive(Debug, Clone)]
 pub(crate) struct QueueManagerHandle {
@@ -98,6 +118,7 @@ impl QueueManagerHandle {
         objects: watch::Receiver<Arc<QueueManager>>,
         clock: Clock,
         reader: ReadMessage,
+        copy: CopyStore,
         put_delay_ms: Arc<AtomicU64>,
     ) -> Self {
         Self {
@@ -110,6 +131,7 @@ impl QueueManagerHandle {
                 objects,
                 clock,
                 reader,
+                copy,
                 put_delay_ms,
             }),
         }
@@ -142,6 +164,18 @@ impl QueueManagerHandle {
         let reader = self.shared.reader.clone();
         let read = tokio::task::spawn_blocking(move || (reader.0)(queue, sequence));
         read.await.map_err(|error| error.to_string())?
+    }
+
+    /// Copies the store, on this thread; the queue manager goes on meanwhile.
+    pub(crate) fn copy_store(
+        &self,
+        directory: &Path,
+        pace: &mut dyn FnMut(usize),
+    ) -> Result<Position, StoreError> {
+        let copied = (self.shared.copy.0)(directory, pace);
+        // A failure means that it has stopped meanwhile.
+        drop(self.shared.jobs.send(Job::Copied));
+        copied
     }
 
     /// A new connection. Dropping it backs its units of work out.

@@ -4,6 +4,7 @@
 //! depends on is durable; every task is tracked and ends with its node.
 
 mod answers;
+mod backup;
 mod channels;
 mod clock;
 mod commands;
@@ -24,6 +25,9 @@ mod security;
 mod services;
 mod store_check;
 
+pub use backup::{
+    BackupError, BackupFile, BackupReport, BackupStore, Manifest, restore_backup, verify_backup,
+};
 pub use clock::Clock;
 pub use queue_manager::StartError;
 pub use run::{Ready, RunError, check, run};

@@ -1,8 +1,9 @@
 //! Log and state of the definitions: a journal of their own, and RocksDB under the state machine.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use ferrymq_journal::{Journal, JournalOptions, OsDisk};
+use ferrymq_journal::{Journal, JournalOptions, JournalSync, OsDisk};
 use ferrymq_metadata::{StateBatch, StateStore, VisitRow};
 use ferrymq_store::StoreError;
 use ferrymq_store_rocksdb::{Durability, Kv, KvBatch, RocksOptions};
@@ -49,6 +50,39 @@ pub(crate) fn check_state(directory: &Path) -> Result<(), StoreError> {
     }
     let rows = Kv::open_read_only(&state, &[TABLE], RocksOptions::default())?;
     rows.scan(TABLE, &[], None, &mut |_, _| Ok(()))
+}
+
+/// What a backup of the definitions is made from.
+#[derive(Debug, Clone)]
+pub(crate) struct CopyDefinitions {
+    pub(crate) log: JournalSync<OsDisk>,
+    pub(crate) state: Arc<RocksState>,
+    pub(crate) directory: PathBuf,
+}
+
+impl CopyDefinitions {
+    /// Copies log, state and the small files beside them. The state comes last: it may be ahead of the log, as after a crash,
+    /// and not behind what the log has given up.
+    pub(crate) fn copy(&self, to: &Path, pace: &mut dyn FnMut(usize)) -> Result<(), StoreError> {
+        std::fs::create_dir_all(to).map_err(|e| StoreError::io("create", to.display(), e))?;
+        let log = self.log.begin_copy()?;
+        log.write(&to.join("log"), pace)?;
+        self.state.0.checkpoint(&to.join("state"))?;
+        let list = |e| StoreError::io("list", self.directory.display(), e);
+        for entry in std::fs::read_dir(&self.directory).map_err(list)? {
+            let from = entry.map_err(list)?.path();
+            let Some(name) = from.file_name().filter(|_| from.is_file()) else {
+                continue;
+            };
+            match std::fs::copy(&from, to.join(name)) {
+                Ok(_) => {}
+                // One that was being received.
+                Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
+                Err(e) => return Err(StoreError::io("copy", from.display(), e)),
+            }
+        }
+        Ok(())
+    }
 }
 
 impl StateStore for RocksState {

@@ -21,6 +21,7 @@ use crate::channels::{ChannelInitiator, Dialer};
 use crate::clock::Clock;
 use crate::config::NodeConfig;
 use crate::handle::QueueManagerHandle;
+use crate::metadata_store::CopyDefinitions;
 use crate::queue_manager::Started;
 use crate::run::RunError;
 use crate::{events, ids, queue_manager};
@@ -40,6 +41,7 @@ pub(crate) struct Node {
     config: NodeConfig,
     clock: Clock,
     metadata: Metadata,
+    copy: CopyDefinitions,
     network: Arc<crate::network::Network>,
     tls: Option<Arc<TlsReloader>>,
     administrators: Vec<PeerPattern>,
@@ -65,7 +67,7 @@ impl Node {
     pub(crate) fn new(
         config: NodeConfig,
         clock: Clock,
-        metadata: Metadata,
+        (metadata, copy): (Metadata, CopyDefinitions),
         network: Arc<crate::network::Network>,
         tls: Option<Arc<TlsReloader>>,
         administrators: Vec<PeerPattern>,
@@ -75,6 +77,7 @@ impl Node {
             config,
             clock,
             metadata,
+            copy,
             network,
             tls,
             administrators,
@@ -96,6 +99,11 @@ impl Node {
 
     pub(crate) fn metadata(&self) -> &Metadata {
         &self.metadata
+    }
+
+    /// How the definitions are copied.
+    pub(crate) fn copy_definitions(&self) -> &CopyDefinitions {
+        &self.copy
     }
 
     pub(crate) fn network(&self) -> &Arc<crate::network::Network> {

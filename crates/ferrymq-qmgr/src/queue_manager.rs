@@ -18,7 +18,7 @@ use crate::channels::with_causes;
 use crate::clock::Clock;
 use crate::config::StorageConfig;
 use crate::engine_thread::{self, Events, Parts};
-use crate::handle::QueueManagerHandle;
+use crate::handle::{CopyStore, QueueManagerHandle};
 
 /// Why a queue manager does not start.
 #[derive(Debug, thiserror::Error)]
@@ -173,6 +173,7 @@ pub(crate) fn start(
         id = "AMQ8003I", qmgr = %name, messages, position = %opened.position, epoch = %opened.epoch,
         "queue manager started"
     );
+    let copy = copy_store(&store);
     let parts = Parts {
         name: name.clone(),
         engine,
@@ -181,6 +182,7 @@ pub(crate) fn start(
         effects,
         clock,
         events,
+        copy,
     };
     let (handle, end) = engine_thread::start(parts, runtime)
         .map_err(|source| StartError::Thread { name, source })?;
@@ -189,6 +191,18 @@ pub(crate) fn start(
         end,
         closed,
     })
+}
+
+/// How the store is copied: first the rows, then the journal, which then reaches at least as far as they do.
+fn copy_store(store: &QueueManagerStore<Journal<OsDisk>, RocksRows>) -> CopyStore {
+    let (journal, rows) = (store.syncer(), store.reader());
+    CopyStore(Arc::new(move |directory, pace| {
+        let copy = journal.begin_copy()?;
+        std::fs::create_dir_all(directory)
+            .map_err(|e| StoreError::io("create", directory.display(), e))?;
+        rows.rows().copy(&directory.join("rows"))?;
+        copy.write(&directory.join("journal"), pace)
+    }))
 }
 
 fn feed(builder: &mut EngineBuilder, row: RecoveredRow) {

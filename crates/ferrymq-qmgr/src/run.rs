@@ -7,6 +7,7 @@ use std::sync::Arc;
 use ferrymq_authority::PeerPattern;
 use ferrymq_metadata::{Member, Metadata, MetadataConfig};
 use ferrymq_proto::{DESCRIPTOR_SET, admin_v1, channel_v1, v1};
+use ferrymq_store::RecordLog as _;
 use ferrymq_tls::{ClientVerification, RevocationPolicy, TlsFiles, TlsReloader};
 use ferrymq_transport::{
     ListenError, Listener, ListenerHandle, ListenerSecurity, ServerLimits, server_builder,
@@ -18,6 +19,7 @@ use tracing::{info, warn};
 use crate::channels::{FRAME_BYTES_MAX, with_causes};
 use crate::clock::Clock;
 use crate::config::NodeConfig;
+use crate::metadata_store::CopyDefinitions;
 use crate::network::Network;
 use crate::node::Node;
 use crate::queue_manager::StartError;
@@ -202,15 +204,26 @@ fn bind(
 }
 
 /// Opens log and state of the definitions, and starts Raft.
-async fn open_metadata(config: &NodeConfig, network: Arc<Network>) -> Result<Metadata, RunError> {
+async fn open_metadata(
+    config: &NodeConfig,
+    network: Arc<Network>,
+) -> Result<(Metadata, CopyDefinitions), RunError> {
     let directory = config.node.data_dir.join("metadata");
-    let opened = tokio::task::spawn_blocking(move || metadata_store::open(&directory)).await;
+    let path = directory.clone();
+    let opened = tokio::task::spawn_blocking(move || metadata_store::open(&path)).await;
     let (log, state) = opened
         .map_err(|error| RunError::Metadata(error.to_string()))?
         .map_err(|error| RunError::metadata(&error))?;
-    Metadata::open(metadata_config(config), log, Arc::new(state), network)
+    let state = Arc::new(state);
+    let copy = CopyDefinitions {
+        log: log.syncer(),
+        state: Arc::clone(&state),
+        directory,
+    };
+    let metadata = Metadata::open(metadata_config(config), log, state, network)
         .await
-        .map_err(|error| RunError::metadata(&error))
+        .map_err(|error| RunError::metadata(&error))?;
+    Ok((metadata, copy))
 }
 
 fn metadata_config(config: &NodeConfig) -> MetadataConfig {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rocksdb::{
     BlockBasedOptions, Cache, ColumnFamily, ColumnFamilyDescriptor, DB, DBCompressionType,
     DBRawIteratorWithThreadMode, Error, ErrorKind, FlushOptions, LogLevel, Options, ReadOptions,
-    WriteBatch, WriteOptions,
+    WriteBatch, WriteOptions, checkpoint::Checkpoint,
 };
 
 use ferrymq_store::StoreError;
@@ -238,6 +238,14 @@ impl Database {
             iterator.next();
         }
         iterator.status().map_err(|e| self.error("scan", &e))
+    }
+
+    /// Makes a copy in a directory that does not exist yet, as of one moment, mostly by links.
+    pub(crate) fn copy(&self, directory: &Path) -> Result<(), StoreError> {
+        let db = self.db()?;
+        Checkpoint::new(&db)
+            .and_then(|checkpoint| checkpoint.create_checkpoint(directory))
+            .map_err(|e| error("copy to", directory, &e))
     }
 
     pub(crate) fn error(&self, operation: &'static str, e: &Error) -> StoreError {

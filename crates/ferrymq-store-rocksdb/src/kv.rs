@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use rocksdb::{WriteBatch, WriteOptions, checkpoint::Checkpoint};
+use rocksdb::{WriteBatch, WriteOptions};
 
 use ferrymq_store::StoreError;
 
@@ -173,9 +173,6 @@ impl Kv {
     /// # Errors
     /// What RocksDB says.
     pub fn checkpoint(&self, directory: &Path) -> Result<(), StoreError> {
-        let db = self.database.db()?;
-        Checkpoint::new(&db)
-            .and_then(|checkpoint| checkpoint.create_checkpoint(directory))
-            .map_err(|e| self.database.error("copy", &e))
+        self.database.copy(directory)
     }
 }

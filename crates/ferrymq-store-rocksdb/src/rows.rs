@@ -81,6 +81,15 @@ impl RocksRows {
         })
     }
 
+    /// Makes a copy in a directory that does not exist yet, as of one moment, mostly by links. It may hold a part of a checkpoint
+    /// that is being written, as after a crash in it.
+    ///
+    /// # Errors
+    /// What RocksDB says.
+    pub fn copy(&self, directory: &Path) -> Result<(), StoreError> {
+        self.database.copy(directory)
+    }
+
     /// Examines a row store and changes nothing: every row and its checksum, and the number of rows of every table.
     ///
     /// `recovered` is what the journal knows of it, if it is at hand.

@@ -508,6 +508,16 @@ impl<L: RecordLog, R: RowStore> QueueManagerStore<L, R> {
         Ok(())
     }
 
+    /// A copy has ended that kept segments from being recycled.
+    ///
+    /// # Errors
+    /// As [`finish_checkpoint`](Self::finish_checkpoint).
+    pub fn copied(&mut self) -> Result<(), StoreError> {
+        self.check()?;
+        let position = self.checkpoint;
+        self.log.recycle(position).map_err(|error| self.fail(error))
+    }
+
     fn check(&self) -> Result<(), StoreError> {
         match &self.failed {
             None => Ok(()),

@@ -144,8 +144,8 @@ pub trait RecordLog: Send + 'static {
     /// A handle that reads, for any thread.
     fn reader(&self) -> Self::Read;
 
-    /// Takes segments that hold nothing after `position` back into use. The guard must name `position` as checkpoint
-    /// ([`LogSync::checkpoint`]).
+    /// Takes segments that hold nothing after `position` back into use; none, while somebody copies them. The guard must name
+    /// `position` as checkpoint ([`LogSync::checkpoint`]).
     ///
     /// # Errors
     /// [`StoreError::Failed`] if the guard does not name it, or after a failed sync.

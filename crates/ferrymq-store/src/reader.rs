@@ -47,6 +47,12 @@ impl<L: Clone, R> Clone for Reader<L, R> {
 }
 
 impl<L: LogRead, R: RowStore> Reader<L, R> {
+    /// The row store, for copies. Only checkpoints write it.
+    #[must_use]
+    pub fn rows(&self) -> &R {
+        &self.shared.rows
+    }
+
     /// A message with its body; `None` if it is not on the queue. What was appended and is not yet durable is seen.
     ///
     /// # Errors

@@ -64,7 +64,7 @@ pub(crate) struct GlobalOptions {
     /// Say more on stderr; for mqsc: check the commands and run none
     #[arg(short, long, global = true)]
     pub(crate) verbose: bool,
-    /// Time for the whole command, 0 is no limit [default: 30s, beside the time that get waits; mqsc: 30s for each command; dump, log: none]
+    /// Time for the whole command, 0 is no limit [default: 30s, beside the time that get waits; mqsc: 30s for each command; dump, log, store, backup: none]
     #[arg(long, global = true, value_name = "DURATION", value_parser = parse::duration)]
     pub(crate) timeout: Option<Duration>,
     /// Confirm what would be asked
@@ -132,6 +132,9 @@ pub(crate) enum Command {
     /// What a node has on disk
     #[command(subcommand)]
     Store(StoreCommand),
+    /// Copies of a node, made while it runs
+    #[command(subcommand)]
+    Backup(BackupCommand),
     /// Load: how fast, how late, and whether every message arrives once
     #[command(subcommand)]
     Bench(BenchCommand),
@@ -147,6 +150,34 @@ pub(crate) enum StoreCommand {
         /// Data directory of the node, or of one queue manager
         #[arg(value_name = "DIR")]
         directory: PathBuf,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum BackupCommand {
+    /// Let a running node copy itself: its queue managers, each as of one position, and its definitions
+    Create {
+        /// Directory that does not exist yet, on the machine of the node
+        #[arg(value_name = "DIR")]
+        directory: PathBuf,
+    },
+    /// Compare a backup with its manifest and examine its stores; ends with 1 if it is damaged
+    Verify {
+        /// Directory of the backup
+        #[arg(value_name = "DIR")]
+        directory: PathBuf,
+    },
+    /// Verify a backup and copy it into an empty directory, for a node to start with
+    Restore {
+        /// Directory of the backup
+        #[arg(value_name = "DIR")]
+        directory: PathBuf,
+        /// Data directory (data_dir) of the node: empty, or not there yet
+        #[arg(value_name = "DATA_DIR")]
+        data_dir: PathBuf,
+        /// Restore the definitions of a node that is one of several too: only if all of them are restored from backups
+        #[arg(long)]
+        definitions: bool,
     },
 }
 

@@ -17,6 +17,7 @@ use ferrymq_types::{
 use futures::Stream;
 use tonic::{Request, Response, Status};
 
+use crate::backup::{self, BackupError};
 use crate::commands;
 use crate::handle::Connection;
 use crate::node::{LocalQueueManager, Node};
@@ -246,6 +247,48 @@ impl pb::admin_server::Admin for AdminService {
             }
         }
     }
+
+    async fn create_backup(
+        &self,
+        request: Request<pb::CreateBackupRequest>,
+    ) -> Result<Response<pb::CreateBackupResponse>, Status> {
+        let who = self.admit(&request)?;
+        let directory = request.into_inner().directory;
+        tracing::info!(id = "FMQ9060I", who, directory, "a backup is made");
+        let manifest = backup::create(&self.node, directory.into())
+            .await
+            .map_err(|error| backup_refused(&error))?;
+        let stores = manifest.stores.iter().map(|store| pb::BackupStore {
+            queue_manager: store.qmgr.clone(),
+            position: store.position,
+        });
+        Ok(Response::new(pb::CreateBackupResponse {
+            stores: stores.collect(),
+            files: manifest.files.len() as u64,
+            bytes: manifest.bytes(),
+        }))
+    }
+}
+
+/// `MQRCCF_COMMAND_FAILED`.
+const COMMAND_FAILED: ReasonCode = ReasonCode::new(3008);
+
+/// Why there is no backup, for its caller.
+fn backup_refused(error: &BackupError) -> Status {
+    let reason = match error {
+        BackupError::Store(error) => error.reason(),
+        BackupError::Target { .. }
+        | BackupError::NoBackup(_)
+        | BackupError::Manifest { .. }
+        | BackupError::Damaged(_)
+        | BackupError::OneOfSeveral { .. }
+        | BackupError::Check(_) => COMMAND_FAILED,
+    };
+    CallError {
+        text: error.to_string(),
+        ..CallError::new(reason, None, None)
+    }
+    .to_status()
 }
 
 fn run_response(answer: Answer) -> pb::RunMqscResponse {

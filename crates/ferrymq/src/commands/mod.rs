@@ -1,6 +1,7 @@
 //! The commands, a file each.
 
 mod account;
+mod backup;
 pub(crate) mod bench;
 mod browse;
 mod cert;
@@ -21,7 +22,9 @@ use std::time::Duration;
 use tokio::runtime::Builder;
 use tokio::time::{Instant, sleep_until};
 
-use crate::cli::{ChannelCommand, Cli, ClusterCommand, Command, LogCommand, StoreCommand};
+use crate::cli::{
+    BackupCommand, ChannelCommand, Cli, ClusterCommand, Command, LogCommand, StoreCommand,
+};
 use crate::context::Environment;
 use crate::failure::{Exit, Failure};
 use crate::invocation::Invocation;
@@ -122,6 +125,7 @@ async fn perform(invocation: &mut Invocation, command: Command) -> Result<(), Fa
         Command::Dump(_) => dump::run(invocation).await,
         Command::Log(LogCommand::Account { since }) => account::run(invocation, since).await,
         Command::Bench(command) => bench::run(invocation, command).await,
+        Command::Backup(command) => backup::run(invocation, command).await,
         Command::Store(StoreCommand::Check { directory }) => store::check(invocation, &directory),
         Command::Version => version::run(invocation),
     }
@@ -145,6 +149,9 @@ fn action(command: &Command) -> String {
         Command::Dump(_) => "dump".to_owned(),
         Command::Log(LogCommand::Account { .. }) => "log account".to_owned(),
         Command::Bench(_) => "bench".to_owned(),
+        Command::Backup(BackupCommand::Create { .. }) => "backup create".to_owned(),
+        Command::Backup(BackupCommand::Verify { .. }) => "backup verify".to_owned(),
+        Command::Backup(BackupCommand::Restore { .. }) => "backup restore".to_owned(),
         Command::Store(StoreCommand::Check { .. }) => "store check".to_owned(),
         Command::Version => "version".to_owned(),
     }
@@ -162,6 +169,7 @@ fn limit(cli: &Cli) -> Option<Duration> {
             Command::Mqsc(_)
             | Command::Dump(_)
             | Command::Log(_)
+            | Command::Backup(_)
             | Command::Bench(_)
             | Command::Store(_),
         ) => None,

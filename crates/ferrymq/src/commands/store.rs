@@ -90,7 +90,7 @@ pub(crate) fn check(invocation: &mut Invocation, directory: &Path) -> Result<(),
     Ok(())
 }
 
-fn lines(report: &StoreReport) -> Vec<String> {
+pub(crate) fn lines(report: &StoreReport) -> Vec<String> {
     let mut lines = vec![format!(
         "{}: {}, epoch {}, position {}, checkpoint at {}, {} segments",
         report.name,
