@@ -65,7 +65,7 @@ pub struct Engine {
     /// Messages that came in this step to queues with a trigger.
     pub(crate) arrivals: Vec<Arrival>,
     /// Queues whose trigger may be due for another reason.
-    pub(crate) trigger_checks: BTreeMap<ObjectId, Cause>,
+    pub(crate) trigger_checks: BTreeSet<(ObjectId, Cause)>,
     /// What happened in this step to queues that are watched.
     pub(crate) watched: Vec<(ObjectId, Watched)>,
     /// Events that their queue did not take since it last took one.
@@ -175,7 +175,7 @@ impl Engine {
             poison_retry: None,
             woken: VecDeque::new(),
             arrivals: Vec::new(),
-            trigger_checks: BTreeMap::new(),
+            trigger_checks: BTreeSet::new(),
             watched: Vec::new(),
             events_dropped: BTreeMap::new(),
             applications: BTreeMap::new(),

@@ -92,8 +92,10 @@ impl Engine {
                     self.waits.remove(&(until, id));
                     if let Some(q) = self.queues.get_mut(&p.queue) {
                         q.waiters.remove(&p.wanted, arrival, id);
+                        if q.trigger.is_some() {
+                            self.trigger_checks.insert((p.queue, Cause::Closed));
+                        }
                     }
-                    self.check_trigger(p.queue, Cause::Closed);
                 }
             }
             Pending::SenderGet(p) => {

@@ -235,6 +235,9 @@ impl QueueState {
 impl Engine {
     /// Notes what happened to a queue, if it is watched.
     pub(crate) fn watch(&mut self, queue: ObjectId, watched: Watched) {
+        if self.qmgr.attributes.events.performance == Enabled::No {
+            return;
+        }
         let is_watched = |q: &QueueState| q.performance.is_some();
         if self.queues.get(&queue).is_some_and(is_watched) {
             self.watched.push((queue, watched));

@@ -196,8 +196,7 @@ impl Engine {
     /// Something may have made the trigger of a queue due: it is looked at before the step ends.
     pub(crate) fn check_trigger(&mut self, queue: ObjectId, cause: Cause) {
         if self.queues.get(&queue).is_some_and(|q| q.trigger.is_some()) {
-            let known = self.trigger_checks.entry(queue).or_insert(cause);
-            *known = cause.max(*known);
+            self.trigger_checks.insert((queue, cause));
         }
     }
 
@@ -232,51 +231,55 @@ impl Engine {
         }
     }
 
-    /// Fires the triggers that anything else made due.
+    /// Fires the triggers that anything else made due: once for each queue.
     pub(crate) fn fire_checks(&mut self, step: &mut Step<'_>) {
+        let mut fired = None;
         while let Some((queue, cause)) = self.trigger_checks.pop_first() {
-            self.trigger(step, queue, cause, None);
+            if fired != Some(queue) && self.trigger(step, queue, cause, None) {
+                fired = Some(queue);
+            }
         }
     }
 
-    /// Fires the trigger of a queue, if all conditions hold.
+    /// Fires the trigger of a queue, if all conditions hold. Says whether it did.
     fn trigger(
         &mut self,
         step: &mut Step<'_>,
         queue: ObjectId,
         cause: Cause,
         unit: Option<UnitOfWorkId>,
-    ) {
+    ) -> bool {
         let qmgr = Arc::clone(&self.qmgr);
         let Some(q) = self.queues.get(&queue) else {
-            return;
+            return false;
         };
         let (Some(definition), Some(trigger)) = (&q.definition, &q.trigger) else {
-            return;
+            return false;
         };
         if starts_channel(definition) || q.closed || definition.get == Enabled::No {
-            return;
+            return false;
         }
         if !is_due(q, definition, trigger, cause, (step.now, &qmgr)) {
-            return;
+            return false;
         }
         let process = match &definition.process_name {
             Some(name) => qmgr.processes.get(name),
             None => None,
         };
         if process.is_none() && definition.usage == Usage::Normal {
-            return;
+            return false;
         }
         let Some(initiation) = self.initiation_queue(&qmgr, definition) else {
             if let Some(trigger) = self.queue(queue).and_then(|q| q.trigger.as_mut()) {
                 trigger.missed = true;
             }
-            return;
+            return false;
         };
         let made = trigger_message(definition, process, initiation, &qmgr, step.now);
         let every = definition.trigger_type == TriggerType::Every;
         let after = self.fired(step, queue);
         self.put_trigger_message(step, (queue, initiation), made, (unit, !every), after);
+        true
     }
 
     /// Notes that a trigger fired; `DEPTH` switches itself off. What the position is that its message shows.

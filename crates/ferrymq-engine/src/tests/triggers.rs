@@ -554,6 +554,34 @@ fn a_monitor_that_waits_without_a_handle_gets_what_it_missed_once() {
 }
 
 #[test]
+fn two_causes_in_one_step_trigger_once() {
+    let mut w = world(TriggerType::First);
+    let reader = open(&mut w, SERVER, "T");
+    w.put(put("T", "x"));
+    // The same frame closes the queue and opens the initiation queue.
+    let opens = Request::Open {
+        name: ObjectName::local(queue_name("IQ")),
+        options: OpenOptions {
+            input: Some(InputUse::Shared),
+            ..OpenOptions::default()
+        },
+    };
+    let requests = vec![
+        (
+            crate::RequestId(w.next_request + 1),
+            Request::Close { handle: reader },
+        ),
+        (crate::RequestId(w.next_request + 2), opens),
+    ];
+    w.next_request += 3;
+    w.input(Input::Requests {
+        connection: SERVER,
+        requests,
+    });
+    assert_eq!(fired(&mut w), 1);
+}
+
+#[test]
 fn another_message_triggers_again_after_trigint() {
     let mut w = monitored(TriggerType::First);
     w.alter(|qmgr| qmgr.attributes.trigger_interval = Duration::from_secs(5));
