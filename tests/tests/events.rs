@@ -1,6 +1,8 @@
 //! Triggers and events of a real node: what applications and operators read from its queues.
 
-use ferrymq_client::{Client, ClientError, Session, wire};
+use std::time::Duration;
+
+use ferrymq_client::{Client, ClientError, ConsumeMode, Session, wire};
 use ferrymq_tests::cluster::{Nodes, PATIENCE};
 use ferrymq_tests::traffic::{get_from, put_to};
 use ferrymq_types::{PcfMessage, PcfParameter, PcfValue, TriggerMessage};
@@ -182,4 +184,49 @@ async fn an_operator_reads_depth_events_and_calls_that_failed() {
     nodes.define(1, "ALTER QMGR LOCALEV(DISABLED)").await;
     client.get(get_from("NONE")).await.expect_err("unknown");
     assert!(take(&client, "SYSTEM.ADMIN.QMGR.EVENT").await.is_none());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_consumer_that_waits_for_credit_reads_its_queue_for_triggers_and_for_noshare() {
+    let (nodes, client) = node(&[
+        "DEFINE QLOCAL(START.Q)",
+        "DEFINE PROCESS(P) APPLICID(X)",
+        "DEFINE QLOCAL(T) NOSHARE TRIGGER TRIGTYPE(FIRST) INITQ(START.Q) PROCESS(P)",
+    ])
+    .await;
+    let session = client.session().await.expect("a session");
+    let start = session.open(for_input("START.Q")).await.expect("open");
+    let mode = ConsumeMode::Settle;
+    let mut consumer = session
+        .consume(get_from("T"), mode, 1)
+        .await
+        .expect("consuming");
+    put(&session, "T", 1).await;
+    let first = tokio::time::timeout(PATIENCE, consumer.next()).await;
+    assert_eq!(
+        &first.expect("in time").expect("delivered").message.data[..],
+        b"0"
+    );
+    // It is not settled, so no credit is left: nobody waits, and still the queue is read.
+    put(&session, "T", 1).await;
+    assert!(take(&client, "START.Q").await.is_none());
+    let handles = nodes
+        .attribute(1, "DISPLAY QLOCAL(T) IPPROCS", "IPPROCS")
+        .await;
+    assert_eq!(handles.as_deref(), Some("1"));
+    let mut second = session
+        .consume(get_from("T"), mode, 1)
+        .await
+        .expect("asked");
+    let refused = tokio::time::timeout(PATIENCE, second.next()).await;
+    let refused = refused.expect("in time").expect_err("it is another's");
+    assert!(format!("{refused:?}").contains("2042"), "{refused:?}");
+    consumer.stop().await.expect("stopped");
+    let told = tokio::time::timeout(PATIENCE, async {
+        while take(&client, "START.Q").await.is_none() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    });
+    told.await.expect("the last that read the queue went");
+    start.close().await.expect("close");
 }

@@ -12,8 +12,8 @@ use ferrymq_objects::{
     Enabled, QUEUE_MANAGER_EVENT_QUEUE, Queue, QueueManager, QueueManagerEvents,
 };
 use ferrymq_types::{
-    CompletionCode, Message, MessageDescriptor, PCF_COMMAND_QUEUE_MANAGER_EVENT, PcfMessage,
-    PcfParameter, Position, QueueManagerName, QueueName, ReasonCode,
+    ApplicationType, CompletionCode, Message, MessageDescriptor, PCF_COMMAND_QUEUE_MANAGER_EVENT,
+    PcfMessage, PcfParameter, Position, QueueManagerName, QueueName, ReasonCode,
 };
 
 use crate::engine::Step;
@@ -24,10 +24,6 @@ use crate::{
     ObjectName, Put, Request, RequestId, Source,
 };
 
-/// `MQAT_UNIX`: an application.
-const APPLICATION_TYPE_UNIX: u64 = 6;
-/// `MQAT_QMGR`: the queue manager itself, or a channel.
-const APPLICATION_TYPE_QUEUE_MANAGER: u64 = 7;
 /// `MQRQ_Q_MGR_STOPPING`.
 const QUALIFIER_STOPPING: u64 = 5;
 /// `MQRC_Q_MGR_ACTIVE`, `MQRC_Q_MGR_NOT_ACTIVE`.
@@ -170,8 +166,8 @@ impl Engine {
         }
         let me = qmgr.attributes.name.as_str();
         let (kind, application) = match self.applications.get(&connection) {
-            Some(name) => (APPLICATION_TYPE_UNIX, &**name),
-            None => (APPLICATION_TYPE_QUEUE_MANAGER, me),
+            Some(name) => (ApplicationType::UNIX, &**name),
+            None => (ApplicationType::QUEUE_MANAGER, me),
         };
         let warning = CompletionCode::Warning.get();
         let command = PCF_COMMAND_QUEUE_MANAGER_EVENT;
@@ -185,7 +181,10 @@ impl Engine {
             }
         }
         message = message
-            .number(PcfParameter::APPLICATION_TYPE, kind)
+            .number(
+                PcfParameter::APPLICATION_TYPE,
+                u64::try_from(kind.get()).unwrap_or(0),
+            )
             .text(PcfParameter::APPLICATION_NAME, application);
         if let Some(name) = &call.name.queue_manager {
             message = message.text(PcfParameter::OBJECT_QUEUE_MANAGER_NAME, name.as_str());
@@ -264,6 +263,7 @@ impl Engine {
             descriptor: MessageDescriptor {
                 format: MessageDescriptor::FORMAT_EVENT.to_owned(),
                 reply_to_queue_manager: me.to_string(),
+                put_application_type: ApplicationType::QUEUE_MANAGER,
                 put_application_name: me.as_str().chars().take(28).collect(),
                 put_time: step.now,
                 ..MessageDescriptor::default()

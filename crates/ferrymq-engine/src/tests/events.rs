@@ -102,6 +102,7 @@ fn a_depth_high_event_says_what_happened_since_the_last_one() {
         ),
         ("QM1", "QM1")
     );
+    assert_eq!(d.put_application_type.get(), 7);
     let event = PcfMessage::read(&got.message.data(), d.encoding).unwrap();
     assert_eq!(
         (

@@ -125,6 +125,7 @@ fn the_trigger_message_says_what_the_queue_and_the_process_say() {
     assert_eq!(descriptor.persistence, Persistence::NonPersistent);
     assert_eq!(descriptor.priority, Priority::new(4).unwrap());
     assert_eq!(descriptor.reply_to_queue_manager, "QM1");
+    assert_eq!(descriptor.put_application_type.get(), 7);
     assert!(!descriptor.message_id.is_none());
 }
 

@@ -1,8 +1,11 @@
 //! Consumers: messages are pushed as they come, as long as the client has given credit.
 
-use ferrymq_engine::{Failure, Get, Many, Request, RequestId, Settlement, Source};
+use ferrymq_engine::{
+    Failure, Get, HandleId, InputUse, Many, ObjectName, OpenOptions, Reply, Request, RequestId,
+    Settlement, Source,
+};
 use ferrymq_proto::v1;
-use ferrymq_types::{ReasonCode, Sequence, UnitOfWorkId};
+use ferrymq_types::{QueueName, ReasonCode, Sequence, UnitOfWorkId};
 
 use super::{Calls, FOR_EVER, Session, failure};
 use crate::answers::{CallTag, Kind};
@@ -26,6 +29,8 @@ const BYTES_AT_ONCE_MAX: u64 = 1024 * 1024;
 #[derive(Debug)]
 pub(super) struct Consumer {
     get: Get,
+    /// Open as long as the consumer is there, whether it asks or waits for credit: that the queue is read counts for triggers.
+    handle: HandleId,
     /// The unit of work that has locked what is not settled; `None`: messages are removed before they are sent.
     unit: Option<UnitOfWorkId>,
     credit: u32,
@@ -61,12 +66,16 @@ impl Session {
         if call.credit == 0 {
             return Err(options_error());
         }
-        let source = Source::Queue(queue_name(&get.queue)?);
+        let queue = queue_name(&get.queue)?;
+        let source = Source::Queue(queue.clone());
         let get = self.caller.get(get, source, unit, None)?;
+        let handle = self.open_for_consumer(queue).await?;
         let objects = self.caller.connection.queue_manager().objects();
         let credit_max = CREDIT_MAX.min(objects.attributes.max_uncommitted_messages);
         let consumer = Consumer {
+            handle,
             get: Get {
+                source: Source::Handle(handle),
                 wait_until: Some(FOR_EVER),
                 ..get
             },
@@ -87,6 +96,7 @@ impl Session {
             None
         };
         if let Some(reason) = refusal {
+            self.close_silently(&mut calls, call_id, handle);
             drop(calls);
             self.permits.add_permits(1);
             return Err(failure(reason));
@@ -214,11 +224,35 @@ impl Session {
     }
 
     fn drop_consumer(&self, calls: &mut Calls, call_id: u64) {
-        if let Some(unit) = calls.consumers.remove(&call_id).and_then(|c| c.unit) {
+        let Some(consumer) = calls.consumers.remove(&call_id) else {
+            return;
+        };
+        if let Some(unit) = consumer.unit {
             let back = Request::BackOut { id: unit };
             // A failure means that the queue manager stops: its units of work are gone with it.
             drop(self.ask_silently(calls, call_id, Kind::Silent, back));
         }
+        self.close_silently(calls, call_id, consumer.handle);
+    }
+
+    async fn open_for_consumer(&self, queue: QueueName) -> Result<HandleId, Failure> {
+        let open = Request::Open {
+            name: ObjectName::local(queue),
+            options: OpenOptions {
+                input: Some(InputUse::AsQueueDefined),
+                ..OpenOptions::default()
+            },
+        };
+        match self.caller.connection.ask(open).await? {
+            Reply::Opened(opened) => Ok(opened.handle),
+            _ => Err(failure(ReasonCode::UNEXPECTED_ERROR)),
+        }
+    }
+
+    fn close_silently(&self, calls: &mut Calls, call_id: u64, handle: HandleId) {
+        let close = Request::Close { handle };
+        // A failure means that the queue manager stops: its handles are gone with it.
+        drop(self.ask_silently(calls, call_id, Kind::Silent, close));
     }
 
     /// The request of a settlement.
