@@ -204,7 +204,11 @@ impl Bench {
                         let result = Fetched::Message(Box::new(row), self.body.clone());
                         input = Some(Input::Fetched { fetch, result });
                     }
-                    Effect::ReadAhead { .. } | Effect::Write(_) | Effect::Report { .. } => {}
+                    Effect::ReadAhead { .. }
+                    | Effect::Spill { .. }
+                    | Effect::Forget { .. }
+                    | Effect::Write(_)
+                    | Effect::Report { .. } => {}
                 }
             }
         }

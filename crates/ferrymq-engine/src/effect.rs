@@ -40,6 +40,17 @@ pub enum Effect {
         /// The places, in the order of delivery; no more than 256.
         sequences: Vec<Sequence>,
     },
+    /// Write these non-persistent messages aside, not to the journal, and come back with [`crate::Input::Spilled`]. From then on
+    /// a [`Effect::Fetch`] or [`Effect::ReadAhead`] may ask for them, until they are forgotten or the queue manager stops.
+    Spill {
+        /// Places, none of them used twice, and messages.
+        messages: Vec<(Sequence, Arc<Message>)>,
+    },
+    /// Messages that were written aside are not wanted any more.
+    Forget {
+        /// Their places.
+        sequences: Vec<Sequence>,
+    },
     /// Tell operators; becomes a log line, a metric or an event message. Once `after` is durable.
     Report {
         /// The highest position that the event shows.

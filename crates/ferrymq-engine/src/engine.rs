@@ -18,6 +18,7 @@ use crate::outcomes::Outcomes;
 use crate::pending::{Fetching, Pending};
 use crate::performance::Watched;
 use crate::queue::{Key, QueueState};
+use crate::spill::Spill;
 use crate::trigger::{Arrival, Cause};
 use crate::unit_of_work::UnitOfWork;
 use crate::{
@@ -50,6 +51,7 @@ pub struct Engine {
     pub(crate) expiry: Ordered<(Timestamp, ObjectId, Sequence), ()>,
     pub(crate) expiry_scanned: Timestamp,
     pub(crate) memory: Memory,
+    pub(crate) spill: Spill,
     pub(crate) account: Account,
     pub(crate) senders: BTreeMap<ChannelName, Sender>,
     pub(crate) receivers: BTreeMap<(ChannelName, QueueManagerId), Receiver>,
@@ -166,6 +168,7 @@ impl Engine {
             expiry: Ordered::default(),
             expiry_scanned: Timestamp::ZERO,
             memory: Memory::default(),
+            spill: Spill::default(),
             account: Account::default(),
             senders: BTreeMap::new(),
             receivers: BTreeMap::new(),
@@ -207,11 +210,13 @@ impl Engine {
             Input::Disconnected { connection } => self.disconnect(&mut step, connection),
             Input::Fetched { fetch, result } => self.fetched(&mut step, fetch, result),
             Input::ReadAhead { queue, messages } => self.was_read_ahead(queue, messages),
+            Input::Spilled { sequences, result } => self.spilled(&step, sequences, result),
             Input::DefinitionsChanged(qmgr) => self.definitions_changed(&mut step, qmgr),
             Input::Ticked => self.tick(&mut step),
             Input::SpaceChanged { puts_allowed } => self.puts_allowed = puts_allowed,
         }
         self.serve(&mut step);
+        self.spill_over(&mut step);
     }
 
     /// Does what is asked, and what follows from it.

@@ -164,6 +164,7 @@ impl Engine {
             self.outcomes.due(),
             self.notes.front().map(|(due, ..)| *due),
             self.poison_retry,
+            self.spill_retry(),
         ]
         .into_iter()
         .flatten()
@@ -178,6 +179,7 @@ impl Engine {
         }
         self.end_waits(step);
         self.forget_outcomes(step);
+        self.retry_spill(step);
     }
 
     /// Ends the waits that are over: each looks once more, and is answered 2033.

@@ -274,6 +274,7 @@ impl Engine {
                 Some(row) => row,
                 None => Box::new(row_of(&found.message, entry.body)),
             };
+            self.recall(sequence, &found.message);
             self.move_poison(step, queue, sequence, row);
             return Some(p);
         }

@@ -39,6 +39,7 @@ mod report;
 mod request;
 mod resting;
 mod settle;
+mod spill;
 #[cfg(test)]
 mod tests;
 mod trigger;

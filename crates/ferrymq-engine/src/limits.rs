@@ -12,8 +12,11 @@ pub struct Limits {
     pub unit_of_work_bytes_max: u64,
     /// Open units of work. Beyond: 9004. Default 100,000.
     pub units_of_work_max: usize,
-    /// Bytes of non-persistent messages, which are in memory only. Beyond: 2071. Default 512 MiB.
+    /// Bytes of non-persistent messages in memory. Beyond, they are written aside, or refused with 2071. Default 512 MiB.
     pub non_persistent_bytes_max: u64,
+    /// Bytes of non-persistent messages beyond that limit that may be on their way to the disk; 0: none are written aside.
+    /// Default 0.
+    pub spill_window_bytes: u64,
     /// Bytes of persistent messages that are kept in memory beside the store; older ones are fetched. Default 256 MiB.
     pub cache_bytes_max: u64,
     /// Account entries that are kept; the oldest go first. Default 100,000.
@@ -29,6 +32,7 @@ impl Default for Limits {
             unit_of_work_bytes_max: ferrymq_types::UNIT_OF_WORK_BYTES_MAX,
             units_of_work_max: 100_000,
             non_persistent_bytes_max: 512 * 1024 * 1024,
+            spill_window_bytes: 0,
             cache_bytes_max: 256 * 1024 * 1024,
             account_entries_max: 100_000,
             outcomes_max: 1_000_000,
@@ -57,6 +61,9 @@ pub(crate) const DELIVERY_NOTE_DELAY: Duration = Duration::from_millis(100);
 
 /// How often the move of a poison message is tried again when no queue could take it.
 pub(crate) const POISON_RETRY_INTERVAL: Duration = Duration::from_secs(60);
+
+/// How long nothing is written aside after that failed.
+pub(crate) const SPILL_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Messages, outcomes or notes that one tick or one write set deals with.
 pub(crate) const CHANGES_PER_WRITE_SET: usize = 10_000;

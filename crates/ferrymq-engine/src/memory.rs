@@ -25,7 +25,7 @@ pub(crate) struct Memory {
     only_here: Ordered<Sequence, Arc<Message>>,
     /// Persistent ones, which the store has too.
     cache: Ordered<Sequence, Arc<Message>>,
-    /// Persistent ones that were read ahead: apart, since they are older than what is cached and wanted before it.
+    /// Ones on the disk that were read ahead: apart, since they are older than what is cached and wanted before it.
     ahead: Ordered<Sequence, Arc<Message>>,
     ahead_bytes: u64,
     non_persistent_bytes: u64,
@@ -55,6 +55,26 @@ impl Memory {
                 .saturating_add(memory_bytes(&message));
         }
         self.only_here.insert(sequence, message);
+    }
+
+    /// A message of which there are no other bytes.
+    pub(crate) fn only_here(&self, sequence: Sequence) -> Option<&Arc<Message>> {
+        self.only_here.get(sequence)
+    }
+
+    pub(crate) fn is_only_here(&self, sequence: Sequence) -> bool {
+        self.only_here.get(sequence).is_some()
+    }
+
+    /// Lets go of a non-persistent message that is on the disk by now. `false` if it is not here any more.
+    pub(crate) fn let_go(&mut self, sequence: Sequence) -> bool {
+        let Some(message) = self.only_here.remove(sequence) else {
+            return false;
+        };
+        self.non_persistent_bytes = self
+            .non_persistent_bytes
+            .saturating_sub(memory_bytes(&message));
+        true
     }
 
     /// Keeps a persistent message beside the store, as long as there is room for `bytes_max`: the oldest go first.

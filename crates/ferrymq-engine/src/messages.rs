@@ -5,8 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use ferrymq_objects::{LocalQueue, Queue};
 use ferrymq_types::{
-    BodyId, Change, Message, MessageDescriptor, MessageRow, ObjectId, Persistence, Position,
-    QueueName, ReasonCode, RequestedReport, Sequence,
+    BodyId, Change, Message, MessageDescriptor, MessageRow, ObjectId, Position, QueueName,
+    ReasonCode, RequestedReport, Sequence,
 };
 
 use crate::engine::{Step, Woken};
@@ -119,26 +119,6 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether non-persistent messages of this many bytes more fit in memory.
-    pub(crate) fn check_memory(
-        &self,
-        persistence: Persistence,
-        bytes: u64,
-    ) -> Result<(), ReasonCode> {
-        match persistence {
-            Persistence::Persistent => Ok(()),
-            Persistence::NonPersistent => {
-                if self.memory.non_persistent_bytes().saturating_add(bytes)
-                    > self.limits.non_persistent_bytes_max
-                {
-                    Err(ReasonCode::STORAGE_NOT_AVAILABLE)
-                } else {
-                    Ok(())
-                }
-            }
-        }
-    }
-
     /// Says once that a queue is full.
     pub(crate) fn report_full(&mut self, step: &mut Step<'_>, queue: ObjectId) {
         self.watch(queue, Watched::Full);
@@ -249,6 +229,9 @@ impl Engine {
         if let (Some(at), false) = (entry.expires_at, q.keeps_expired) {
             self.expiry.insert((at, queue, sequence), ());
         }
+        if !entry.is_persistent() {
+            self.may_spill(sequence);
+        }
     }
 
     /// Takes a message out of sight.
@@ -274,6 +257,9 @@ impl Engine {
         }
         if let Some(at) = entry.expires_at {
             self.expiry.remove((at, queue, sequence));
+        }
+        if !entry.is_persistent() {
+            self.forget_spilled(sequence);
         }
         let message = self.memory.remove(sequence);
         Some(Removed { entry, message })

@@ -8,7 +8,7 @@ use crate::channel::SenderGet;
 use crate::engine::Step;
 use crate::get::PendingGet;
 use crate::logical::BrowseMove;
-use crate::messages::message_of;
+use crate::messages::{message_of, row_of};
 use crate::queue::{Key, State, Wanted};
 use crate::trigger::Cause;
 use crate::{ConnectionId, Effect, Engine, Event, FetchId, Fetched, HandleId, RequestId};
@@ -192,10 +192,13 @@ impl Engine {
                 let message = message_of((*row).clone(), body);
                 Some((row, message))
             }
-            Fetched::Damaged(what) => {
-                self.damaged(step, queue, sequence, what);
-                None
-            }
+            Fetched::Damaged(what) => match self.came_back(queue, sequence) {
+                Some(read) => Some(read),
+                None => {
+                    self.damaged(step, queue, sequence, what);
+                    None
+                }
+            },
         };
         let Some(request) = fetching.request else {
             return self.expired_fetched(step, queue, sequence, read.map(|(_, message)| message));
@@ -211,6 +214,18 @@ impl Engine {
             }
             Pending::DeadLetter(p) => self.dead_letter_fetched(step, request, p, read),
         }
+    }
+
+    /// A message that was on the disk when it was asked for, and is in memory again by now.
+    fn came_back(
+        &self,
+        queue: ObjectId,
+        sequence: Sequence,
+    ) -> Option<(Box<MessageRow>, Arc<Message>)> {
+        let entry = self.entry(queue, sequence)?;
+        let message = self.memory.only_here(sequence)?;
+        let row = Box::new(row_of(message, entry.body));
+        Some((row, Arc::clone(message)))
     }
 
     /// A message that cannot be read stays where it is, is shown to nobody, and is reported. One that left meanwhile, as under

@@ -102,7 +102,7 @@ impl Engine {
         for (sequence, row, body) in messages {
             let here = q
                 .entry(sequence)
-                .is_some_and(|entry| entry.body == row.body);
+                .is_some_and(|entry| !entry.is_persistent() || entry.body == row.body);
             if here && self.memory.get(sequence).is_none() {
                 self.memory
                     .keep_ahead(sequence, message_of(*row, body), bytes_max);

@@ -97,6 +97,13 @@ pub enum Input {
         /// Place, row and body of each, verified.
         messages: Vec<(Sequence, Box<MessageRow>, Bytes)>,
     },
+    /// Messages were written aside, as [`crate::Effect::Spill`] asked, or none of them could be.
+    Spilled {
+        /// Their places.
+        sequences: Vec<Sequence>,
+        /// Why not: 2192, or 2071 if there are too many.
+        result: Result<(), ReasonCode>,
+    },
     /// The definitions are now these. Durable here as applied before they come in (rule U15).
     DefinitionsChanged(Arc<QueueManager>),
     /// The time that `Engine::next_tick` named has come.

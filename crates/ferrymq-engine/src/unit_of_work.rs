@@ -447,7 +447,11 @@ impl Engine {
             let count = entry.backout_count;
             let to_journal = entry.is_persistent() && entry.journaled_count != count;
             let moved = match locked.row {
-                Some(row) if self.is_poison(queue, sequence) => {
+                // One whose bytes are written aside moves when a get comes upon it and has read it.
+                Some(row)
+                    if self.is_poison(queue, sequence)
+                        && (entry.is_persistent() || self.memory.get(sequence).is_some()) =>
+                {
                     self.plan_poison(step, queue, sequence, row, &mut plan)
                 }
                 Some(_) | None => false,

@@ -10,11 +10,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use bytes::Bytes;
 use ferrymq_engine::{Effect, Engine, Event, Failure, FetchId, Fetched, Input, Reply, RequestId};
 use ferrymq_objects::QueueManager;
-use ferrymq_store::{CheckpointDone, LogSync, QueueManagerStore, RecordLog, RowStore, StoreError};
+use ferrymq_store::{
+    CheckpointDone, LogRead, LogSync, QueueManagerStore, Reader, RecordLog, RowStore, StoreError,
+};
 use ferrymq_types::{
-    Message, ObjectId, Position, QueueManagerName, ReasonCode, Sequence, WriteSet,
+    Message, MessageRow, ObjectId, Position, QueueManagerName, ReasonCode, Sequence, WriteSet,
 };
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, Sleep, sleep_until};
@@ -24,6 +27,8 @@ use crate::answers::Answers;
 use crate::channels::with_causes;
 use crate::clock::Clock;
 use crate::handle::{AnswerTo, Asking, CopyStore, Job, QueueManagerHandle, ReadMessage};
+use crate::queue_manager::SPILL_WINDOW;
+use crate::spill::{self, Order, Spill};
 
 /// Inputs that one batch gathers at most, so that the first answer of a batch does not wait for ever.
 const BATCH_INPUTS_MAX: usize = 1024;
@@ -65,6 +70,8 @@ pub(crate) struct Parts<L: RecordLog, R: RowStore> {
     pub(crate) events: Events,
     /// Copies the store.
     pub(crate) copy: CopyStore,
+    /// Where non-persistent messages are that do not fit in memory.
+    pub(crate) spill: Arc<Spill>,
 }
 
 /// Starts the thread. The second value resolves when it has ended, with the reason if it was not asked to.
@@ -78,8 +85,8 @@ pub(crate) fn start<L: RecordLog, R: RowStore>(
     let (jobs, jobs_receiver) = mpsc::unbounded_channel();
     let (objects, objects_receiver) = watch::channel(parts.objects.clone());
     let (ended, end) = oneshot::channel();
-    let reader = parts.store.reader();
-    let read = move |queue, sequence| match reader.fetch(queue, sequence) {
+    let (reader, spill) = (parts.store.reader(), parts.spill.clone());
+    let read = move |queue, sequence| match stored(&reader, &spill, queue, sequence) {
         Ok(None) => Ok(None),
         Ok(Some((row, body))) => Ok(Some(Message {
             descriptor: row.descriptor,
@@ -99,6 +106,11 @@ pub(crate) fn start<L: RecordLog, R: RowStore>(
         put_delay_ms.clone(),
     );
     let syncer = parts.store.syncer();
+    let orders = spill::start(
+        parts.spill.clone(),
+        parts.name.to_string(),
+        jobs.downgrade(),
+    )?;
     let thread = EngineThread {
         parts,
         runtime,
@@ -111,6 +123,8 @@ pub(crate) fn start<L: RecordLog, R: RowStore>(
         write_sets: Vec::new(),
         fetches: Vec::new(),
         read_aheads: Vec::new(),
+        orders,
+        put_delays: (0, 0),
         durable: syncer.durable(),
         flusher: None,
         syncer,
@@ -132,6 +146,19 @@ pub(crate) fn start<L: RecordLog, R: RowStore>(
         drop(ended.send(result));
     })?;
     Ok((handle, end))
+}
+
+/// A message in the store, or one that was written aside.
+fn stored<L: LogRead, R: RowStore>(
+    reader: &Reader<L, R>,
+    spill: &Spill,
+    queue: ObjectId,
+    sequence: Sequence,
+) -> Result<Option<(MessageRow, Bytes)>, StoreError> {
+    match reader.fetch(queue, sequence)? {
+        Some(message) => Ok(Some(message)),
+        None => spill.read(sequence),
+    }
 }
 
 /// Resolves when the timer fires; never, if there is none.
@@ -164,6 +191,10 @@ struct EngineThread<L: RecordLog, R: RowStore> {
     /// What is to be read once the write sets are appended.
     fetches: Vec<(FetchId, ObjectId, Sequence)>,
     read_aheads: Vec<(ObjectId, Vec<Sequence>)>,
+    /// To the thread that writes non-persistent messages aside.
+    orders: std::sync::mpsc::Sender<Order>,
+    /// Milliseconds that a put is slowed: by the journal, and by what is being written aside.
+    put_delays: (u64, u64),
     durable: Position,
     syncer: L::Sync,
     flusher: Option<Flusher>,
@@ -401,6 +432,9 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
                     sequence,
                 } => self.fetches.push((fetch, queue, sequence)),
                 Effect::ReadAhead { queue, sequences } => self.read_aheads.push((queue, sequences)),
+                // A failure means that its thread has ended, as it does after this one.
+                Effect::Spill { messages } => drop(self.orders.send(Order::Write(messages))),
+                Effect::Forget { sequences } => drop(self.orders.send(Order::Forget(sequences))),
             }
         }
     }
@@ -414,9 +448,9 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
             let Some(jobs) = self.internal.upgrade() else {
                 return;
             };
-            let reader = self.parts.store.reader();
+            let (reader, spill) = (self.parts.store.reader(), self.parts.spill.clone());
             self.runtime.spawn_blocking(move || {
-                let result = match reader.fetch(queue, sequence) {
+                let result = match stored(&reader, &spill, queue, sequence) {
                     Ok(Some((row, body))) => Fetched::Message(Box::new(row), body),
                     Ok(None) => Fetched::Damaged(format!(
                         "message {sequence} of queue {queue} is not in the store"
@@ -438,11 +472,11 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
             let Some(jobs) = self.internal.upgrade() else {
                 return;
             };
-            let reader = self.parts.store.reader();
+            let (reader, spill) = (self.parts.store.reader(), self.parts.spill.clone());
             self.runtime.spawn_blocking(move || {
                 let messages = sequences
                     .into_iter()
-                    .filter_map(|sequence| match reader.fetch(queue, sequence) {
+                    .filter_map(|sequence| match stored(&reader, &spill, queue, sequence) {
                         Ok(Some((row, body))) => Some((sequence, Box::new(row), body)),
                         Ok(None) | Err(_) => None,
                     })
@@ -519,6 +553,7 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
             self.check_space();
             self.begin_checkpoint()?;
         }
+        self.check_spill();
         self.fetch();
         self.read_ahead();
         if self.flushing || self.parts.store.position() <= self.durable {
@@ -575,13 +610,8 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
         self.parts.store.set_reserved(uncommitted);
         let fraction = self.parts.store.pressure().fraction();
         let above = (fraction - PUTS_SLOWED_ABOVE) / (PUTS_REFUSED_ABOVE - PUTS_SLOWED_ABOVE);
-        #[allow(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "between 0 and the longest delay"
-        )]
-        let delay = (above.clamp(0.0, 1.0) * PUT_DELAY_MAX_MS) as u64;
-        self.put_delay_ms.store(delay, Ordering::Relaxed);
+        self.put_delays.0 = delay_ms(above);
+        self.slow_puts();
         let allowed = fraction < PUTS_REFUSED_ABOVE && !self.without_room;
         if allowed != self.puts_allowed {
             self.puts_allowed = allowed;
@@ -593,6 +623,26 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
             self.step(Input::SpaceChanged {
                 puts_allowed: allowed,
             });
+        }
+    }
+
+    fn slow_puts(&self) {
+        let (journal, spill) = self.put_delays;
+        self.put_delay_ms
+            .store(journal.max(spill), Ordering::Relaxed);
+    }
+
+    /// Slows puts to the pace of the disk, from a quarter of the window on.
+    fn check_spill(&mut self) {
+        let backlog = self.parts.engine.spill_backlog_bytes();
+        #[allow(clippy::cast_precision_loss, reason = "a pace, not a sum")]
+        let delay = match backlog {
+            0 => 0,
+            backlog => delay_ms(backlog as f64 / SPILL_WINDOW as f64 - 0.25),
+        };
+        if delay != self.put_delays.1 {
+            self.put_delays.1 = delay;
+            self.slow_puts();
         }
     }
 
@@ -648,6 +698,17 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
         self.release(durable);
         self.syncer.sync_guard().map_err(|e| with_causes(&e))
     }
+}
+
+/// How long a put is slowed, for how much the pace is exceeded: nothing at 0, the longest at 1.
+fn delay_ms(above: f64) -> u64 {
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "between 0 and the longest delay"
+    )]
+    let delay = (above.clamp(0.0, 1.0) * PUT_DELAY_MAX_MS) as u64;
+    delay
 }
 
 /// The thread that syncs while the engine gathers.

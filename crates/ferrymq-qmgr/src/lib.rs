@@ -23,6 +23,7 @@ mod reload;
 mod run;
 mod security;
 mod services;
+mod spill;
 mod store_check;
 
 pub use backup::{

@@ -19,6 +19,7 @@ use crate::clock::Clock;
 use crate::config::StorageConfig;
 use crate::engine_thread::{self, Events, Parts};
 use crate::handle::{CopyStore, QueueManagerHandle};
+use crate::spill::Spill;
 
 /// Why a queue manager does not start.
 #[derive(Debug, thiserror::Error)]
@@ -51,6 +52,9 @@ pub enum StartError {
 
 /// A write set takes at most this part of the journal (rule U20).
 pub(crate) const WRITE_SETS_IN_JOURNAL: u64 = 4;
+
+/// Bytes of non-persistent messages that may be on their way to the disk: 64 MiB.
+pub(crate) const SPILL_WINDOW: u64 = 64 * 1024 * 1024;
 
 /// The directory of a queue manager: its name with what file systems treat specially written as `%` and two digits.
 #[must_use]
@@ -138,10 +142,13 @@ pub(crate) fn start(
         journal_options(storage),
     )
     .map_err(store_error)?;
+    let spill = Spill::open(&path.join("spill"), storage.spill.0).map_err(store_error)?;
     let mut builder = EngineBuilder::new(objects.clone(), Epoch::ZERO, Position::ZERO, clock.now());
     builder.limits(Limits {
         // It fits in the journal beside what a checkpoint has not taken away yet.
         write_set_bytes_max: journal.usage().limit / WRITE_SETS_IN_JOURNAL,
+        non_persistent_bytes_max: storage.non_persistent_memory.0,
+        spill_window_bytes: if storage.spill.0 > 0 { SPILL_WINDOW } else { 0 },
         ..Limits::default()
     });
     let mut messages: u64 = 0;
@@ -183,6 +190,7 @@ pub(crate) fn start(
         clock,
         events,
         copy,
+        spill: Arc::new(spill),
     };
     let (handle, end) = engine_thread::start(parts, runtime)
         .map_err(|source| StartError::Thread { name, source })?;

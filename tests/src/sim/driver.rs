@@ -372,6 +372,9 @@ impl World {
                     self.statistics.read_aheads += 1;
                     self.soon(20, Event::ReadAhead(node, run, queue, sequences));
                 }
+                Effect::Spill { .. } | Effect::Forget { .. } => {
+                    unreachable!("its limits write nothing aside")
+                }
             }
         }
         Ok(())

@@ -112,7 +112,10 @@ impl Host {
                     ..
                 } => self.triggers += 1,
                 Effect::Write(_) | Effect::Report { .. } => {}
-                Effect::Fetch { .. } | Effect::ReadAhead { .. } => {
+                Effect::Fetch { .. }
+                | Effect::ReadAhead { .. }
+                | Effect::Spill { .. }
+                | Effect::Forget { .. } => {
                     panic!("every body is in memory")
                 }
             }

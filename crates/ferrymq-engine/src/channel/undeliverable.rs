@@ -202,6 +202,7 @@ impl Engine {
             .held_by_sender(p.connection, &p.channel, p.sequence)
             .and_then(|queue| match read {
                 Some((row, message)) => {
+                    self.recall(p.sequence, &message);
                     let place = (queue, p.sequence);
                     self.dead_letter(step, &p.channel, place, &row, &message, p.reason)
                 }

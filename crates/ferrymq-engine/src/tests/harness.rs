@@ -204,7 +204,13 @@ pub(super) struct World {
     pub(super) fetches: VecDeque<(FetchId, ObjectId, Sequence)>,
     /// As `fetches`, of what is read ahead.
     pub(super) read_aheads: VecDeque<(ObjectId, Vec<Sequence>)>,
-    /// Whether reads are answered at once.
+    /// What is written aside.
+    pub(super) disk: BTreeMap<Sequence, Arc<ferrymq_types::Message>>,
+    /// What is being written aside: not confirmed.
+    pub(super) spills: VecDeque<Vec<Sequence>>,
+    /// Why nothing can be written aside.
+    pub(super) disk_full: Option<ReasonCode>,
+    /// Whether reads are answered, and spills confirmed, at once.
     pub(super) reads: bool,
     pub(super) damaged: BTreeSet<(ObjectId, Sequence)>,
     pub(super) next_request: u64,
@@ -235,6 +241,9 @@ impl World {
             events: Vec::new(),
             fetches: VecDeque::new(),
             read_aheads: VecDeque::new(),
+            disk: BTreeMap::new(),
+            spills: VecDeque::new(),
+            disk_full: None,
             reads: true,
             damaged: BTreeSet::new(),
             next_request: 1,
@@ -261,6 +270,37 @@ impl World {
         while self.reads && !self.read_aheads.is_empty() {
             self.read_ahead();
         }
+        while self.reads && !self.spills.is_empty() {
+            self.confirm_spill();
+        }
+    }
+
+    /// The oldest spill is on the disk, or is refused.
+    pub(super) fn confirm_spill(&mut self) {
+        let sequences = self.spills.pop_front().expect("it is asked for");
+        let result = self.disk_full.map_or(Ok(()), Err);
+        if result.is_err() {
+            self.disk
+                .retain(|sequence, _| !sequences.contains(sequence));
+        }
+        let mut effects = Vec::new();
+        let input = Input::Spilled { sequences, result };
+        self.engine.step(self.now, input, &mut effects);
+        self.perform(effects);
+    }
+
+    /// What can be read of a message: of the store, or of what was written aside.
+    fn stored(
+        &self,
+        queue: ObjectId,
+        sequence: Sequence,
+    ) -> Option<(Box<ferrymq_types::MessageRow>, Bytes)> {
+        if let Some(row) = self.rows.messages.get(&(queue, sequence)) {
+            return Some((Box::new(row.clone()), self.rows.bodies[&row.body].clone()));
+        }
+        let message = self.disk.get(&sequence)?;
+        let row = crate::messages::row_of(message, ferrymq_types::BodyId::new(0));
+        Some((Box::new(row), message.body.clone()))
     }
 
     /// Answers the oldest read ahead.
@@ -270,9 +310,8 @@ impl World {
             .into_iter()
             .filter(|sequence| !self.damaged.contains(&(queue, *sequence)))
             .filter_map(|sequence| {
-                let row = self.rows.messages.get(&(queue, sequence))?.clone();
-                let body = self.rows.bodies[&row.body].clone();
-                Some((sequence, Box::new(row), body))
+                let (row, body) = self.stored(queue, sequence)?;
+                Some((sequence, row, body))
             })
             .collect();
         let mut effects = Vec::new();
@@ -305,6 +344,18 @@ impl World {
                 Effect::ReadAhead { queue, sequences } => {
                     self.read_aheads.push_back((queue, sequences));
                 }
+                Effect::Spill { messages } => {
+                    self.spills
+                        .push_back(messages.iter().map(|(sequence, _)| *sequence).collect());
+                    for (sequence, message) in messages {
+                        assert!(self.disk.insert(sequence, message).is_none(), "once");
+                    }
+                }
+                Effect::Forget { sequences } => {
+                    for sequence in sequences {
+                        assert!(self.disk.remove(&sequence).is_some(), "it was written");
+                    }
+                }
                 Effect::Report { after, event } => self.events.push((after, event)),
             }
         }
@@ -314,11 +365,9 @@ impl World {
     /// Answers the oldest read.
     pub(super) fn read(&mut self) {
         let (fetch, queue, sequence) = self.fetches.pop_front().expect("a read is asked for");
-        let row = self.rows.messages.get(&(queue, sequence)).cloned();
-        let result = match row {
-            Some(row) if !self.damaged.contains(&(queue, sequence)) => {
-                let body = self.rows.bodies[&row.body].clone();
-                Fetched::Message(Box::new(row), body)
+        let result = match self.stored(queue, sequence) {
+            Some((row, body)) if !self.damaged.contains(&(queue, sequence)) => {
+                Fetched::Message(row, body)
             }
             Some(_) | None => Fetched::Damaged("segment 1 at 4096: checksum".to_owned()),
         };
@@ -503,6 +552,8 @@ impl World {
         self.epoch = self.epoch.next();
         self.fetches.clear();
         self.read_aheads.clear();
+        self.disk.clear();
+        self.spills.clear();
         self.replies.clear();
         self.answered.clear();
         self.events.clear();
@@ -527,6 +578,7 @@ impl World {
     pub(super) fn check(&self) {
         let e = &self.engine;
         let (mut non_persistent, mut cached, mut available) = (0, 0, 0);
+        let mut spilled = 0;
         for (id, q) in &e.queues {
             let (mut uncommitted, mut taken, mut stuck, mut above) = (0, 0, 0, 0);
             let mut shown = 0;
@@ -557,7 +609,14 @@ impl World {
                 }
                 above += u64::from(q.triggers_with(entry.priority));
                 if !entry.is_persistent() {
-                    non_persistent += memory.expect("non-persistent ones are in memory");
+                    match e.memory.only_here(sequence) {
+                        Some(message) => non_persistent += crate::memory::memory_bytes(message),
+                        None => {
+                            assert!(self.disk.contains_key(&sequence), "it is somewhere");
+                            spilled += 1;
+                            cached += memory.unwrap_or(0);
+                        }
+                    }
                 } else if e.memory.is_cached(sequence) {
                     cached += memory.expect("what is cached is in memory");
                 } else {
@@ -584,6 +643,11 @@ impl World {
             assert!(e.entry(*queue, *sequence).is_some(), "a row without entry");
         }
         assert_eq!(e.memory.non_persistent_bytes(), non_persistent);
+        let being_written: usize = self.spills.iter().map(Vec::len).sum();
+        assert!(
+            (spilled..=spilled + being_written).contains(&self.disk.len()),
+            "what is on the disk is on a queue, or not confirmed"
+        );
         assert_eq!(e.memory.cache_bytes(), cached);
         assert_eq!(e.memory.cached().map(|(_, b)| b).sum::<u64>(), cached);
         assert_eq!(e.expiry.len(), available);

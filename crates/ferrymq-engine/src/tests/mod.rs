@@ -26,5 +26,6 @@ mod read_ahead;
 mod receiver;
 mod sender;
 mod settle;
+mod spill;
 mod triggers;
 mod unit_of_work;

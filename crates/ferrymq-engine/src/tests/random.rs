@@ -123,6 +123,9 @@ impl Oracle {
     fn new(seed: u64) -> Self {
         let limits = Limits {
             cache_bytes_max: [0, 3_000, 1_000_000][usize::try_from(seed % 3).unwrap()],
+            // Half of them write non-persistent messages aside.
+            non_persistent_bytes_max: [2_000, u64::MAX][usize::try_from(seed % 2).unwrap()],
+            spill_window_bytes: 1_000_000,
             ..Limits::default()
         };
         Self {

@@ -125,6 +125,11 @@ pub struct AuthConfig {
 pub struct StorageConfig {
     /// Longest message, in bytes; at most 100 MiB. Default `4MiB`.
     pub max_message: ByteSize,
+    /// Memory for non-persistent messages of a queue manager; beyond it they are written aside. Default `256MiB`.
+    pub non_persistent_memory: ByteSize,
+    /// Disk for non-persistent messages that do not fit in memory; 0 is none: then puts beyond are refused with 2071. What is
+    /// there is gone after a restart. Default `8GiB`.
+    pub spill: ByteSize,
     /// Size of one journal segment. Default `64MiB`.
     pub segment: ByteSize,
     /// Size of a queue manager's journal. A message, or the messages of a unit of work, take at most a quarter of it. Default
@@ -136,6 +141,8 @@ impl Default for StorageConfig {
     fn default() -> Self {
         Self {
             max_message: ByteSize(4 << 20),
+            non_persistent_memory: ByteSize(256 << 20),
+            spill: ByteSize(8 << 30),
             segment: ByteSize(64 << 20),
             journal: ByteSize(512 << 20),
         }
