@@ -128,6 +128,8 @@ impl Engine {
             | Effect::Write(_)
             | Effect::Fetch { .. }
             | Effect::ReadAhead { .. }
+            | Effect::Spill { .. }
+            | Effect::Forget { .. }
             | Effect::Report { .. } => None,
         });
         if let Some(reason) = reason {
