@@ -223,6 +223,7 @@ impl Bench {
             header: Bytes::new(),
             body: self.body.clone(),
             context: Context::Default,
+            options: ferrymq_engine::PutOptions::default(),
             syncpoint,
             logical_order: false,
             token: None,

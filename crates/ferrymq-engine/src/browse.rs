@@ -32,6 +32,7 @@ impl Engine {
         connection: ConnectionId,
         browse: Browse,
     ) -> Result<PendingBrowse, Failure> {
+        self.check_quiescing(browse.fail_if_quiescing)?;
         let (name, handle, after, only) = match &browse.step {
             BrowseStep::First(name) => (name.clone(), None, None, None),
             BrowseStep::After(name, cursor) => (name.clone(), None, Some(*cursor), None),

@@ -37,6 +37,8 @@ pub struct Engine {
     pub(crate) position: Position,
     pub(crate) counters: Counters,
     pub(crate) puts_allowed: bool,
+    /// The queue manager is to stop and lets what is under way end.
+    pub(crate) quiescing: bool,
     pub(crate) queues: BTreeMap<ObjectId, QueueState>,
     pub(crate) handles: crate::handles::Handles,
     pub(crate) units: BTreeMap<UnitOfWorkId, UnitOfWork>,
@@ -155,6 +157,7 @@ impl Engine {
             position,
             counters: Counters::default(),
             puts_allowed: true,
+            quiescing: false,
             queues: BTreeMap::new(),
             handles: BTreeMap::new(),
             units: BTreeMap::new(),
@@ -213,6 +216,7 @@ impl Engine {
             Input::Spilled { sequences, result } => self.spilled(&step, sequences, result),
             Input::DefinitionsChanged(qmgr) => self.definitions_changed(&mut step, qmgr),
             Input::Ticked => self.tick(&mut step),
+            Input::Quiesced => self.quiesce(&mut step),
             Input::SpaceChanged { puts_allowed } => self.puts_allowed = puts_allowed,
         }
         self.serve(&mut step);

@@ -109,6 +109,9 @@ impl Engine {
         connection: ConnectionId,
         get: Get,
     ) {
+        if let Err(failure) = self.check_quiescing(get.fail_if_quiescing) {
+            return step.reply(id, Position::ZERO, Err(failure));
+        }
         if let Some(unit) = get.syncpoint
             && let Err(failure) = self.own_unit(connection, unit)
         {
@@ -389,6 +392,9 @@ impl Engine {
             q.last_get = Some(step.now);
         }
         self.watch(queue, Watched::Got);
+        if let Source::Handle(handle) | Source::UnderCursor(handle) = p.get.source {
+            self.save_context(p.connection, handle, &found.message.descriptor);
+        }
         self.taken_ahead(step, queue);
         let got = Got {
             message: found.message,

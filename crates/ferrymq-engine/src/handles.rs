@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use ferrymq_objects::Target;
 use ferrymq_types::{ObjectId, Position, QueueName, ReasonCode, Sequence};
 
+use crate::context::{MessageContext, check_open};
 use crate::engine::{Answer, Step};
 use crate::logical::Grouping;
 use crate::queue::State;
@@ -23,8 +24,8 @@ pub(crate) type Handles = BTreeMap<(ConnectionId, HandleId), Handle>;
 /// An open queue.
 #[derive(Debug)]
 pub(crate) struct Handle {
-    name: ObjectName,
-    options: OpenOptions,
+    pub(crate) name: ObjectName,
+    pub(crate) options: OpenOptions,
     /// The local queue that is read, or that was found for puts; one that is defined anew under the name is another.
     queue: Option<ObjectId>,
     /// Where the browse is.
@@ -33,6 +34,8 @@ pub(crate) struct Handle {
     locked: Option<Sequence>,
     /// Where it is in groups, once it met one.
     pub(crate) grouping: Option<Box<Grouping>>,
+    /// The context of the message that was got last, if the handle keeps it.
+    pub(crate) saved_context: Option<Box<MessageContext>>,
 }
 
 impl Handle {
@@ -52,6 +55,8 @@ impl Engine {
         if !reads && !options.output && !options.inquire {
             return Err(Failure::of(ReasonCode::OPTIONS_ERROR, &name.queue));
         }
+        check_open(&options, &name.queue)?;
+        self.check_quiescing(options.fail_if_quiescing)?;
         let (first, last) = ((connection, HandleId(0)), (connection, HandleId(u64::MAX)));
         let open = self.handles.range(first..=last).count();
         if open as u64 >= u64::from(self.qmgr.attributes.max_handles) {
@@ -93,6 +98,7 @@ impl Engine {
             cursor: None,
             locked: None,
             grouping: None,
+            saved_context: None,
         };
         self.handles.insert((connection, opened.handle), handle);
         Ok((Position::ZERO, Reply::Opened(opened)))
@@ -231,7 +237,11 @@ impl Engine {
         Some(open.grouping.get_or_insert_default())
     }
 
-    fn handle(&self, connection: ConnectionId, handle: HandleId) -> Result<&Handle, Failure> {
+    pub(crate) fn handle(
+        &self,
+        connection: ConnectionId,
+        handle: HandleId,
+    ) -> Result<&Handle, Failure> {
         self.handles
             .get(&(connection, handle))
             .ok_or_else(|| ReasonCode::HOBJ_ERROR.into())

@@ -14,6 +14,7 @@ mod account;
 mod admin;
 mod browse;
 mod channel;
+mod context;
 mod definitions;
 mod effect;
 mod engine;
@@ -55,6 +56,7 @@ pub use limits::{Limits, OUTCOME_KEPT};
 pub use recovery::EngineBuilder;
 pub use report::{REPORT_DATA_LENGTH, account_name, report_about};
 pub use request::{
-    Browse, BrowseStep, ConnectionId, Context, FetchId, Fetched, Get, HandleId, Input, InputUse,
-    Many, MatchIds, Object, ObjectName, OpenOptions, Put, Request, RequestId, Settlement, Source,
+    Browse, BrowseStep, ConnectionId, Context, ContextUse, FetchId, Fetched, Get, HandleId, Input,
+    InputUse, Many, MatchIds, Object, ObjectName, OpenOptions, Put, PutOptions, Request, RequestId,
+    Settlement, Source,
 };

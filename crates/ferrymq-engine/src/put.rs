@@ -6,9 +6,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use ferrymq_objects::{Enabled, LocalQueue, QueueManager, Target};
 use ferrymq_types::{
-    Change, Message, MessageDescriptor, MessageType, ObjectId, Persistence, Position,
-    QueueManagerName, QueueName, ReasonCode, RequestedReport, Sequence, TransmissionHeader,
-    UnitOfWorkId, UnitOfWorkOutcome, UnitOfWorkRow,
+    Change, CorrelationId, Message, MessageDescriptor, MessageType, ObjectId, Persistence,
+    Position, QueueManagerName, QueueName, ReasonCode, RequestedReport, Sequence,
+    TransmissionHeader, UnitOfWorkId, UnitOfWorkOutcome, UnitOfWorkRow,
 };
 
 use crate::engine::{Answer, Step};
@@ -18,7 +18,7 @@ use crate::queue::{Entry, State};
 use crate::report::Report;
 use crate::resting::usual_body;
 use crate::unit_of_work::CommitRecord;
-use crate::{ConnectionId, Context, Engine, Failure, Object, ObjectName, Put, PutDone, Reply};
+use crate::{ConnectionId, Engine, Failure, Object, ObjectName, Put, PutDone, Reply};
 
 /// A put that passed all checks.
 pub(crate) struct Checked {
@@ -62,10 +62,16 @@ impl Engine {
         if let Some(unit) = put.syncpoint {
             self.own_unit(connection, unit)?;
         }
+        // A put that may be repeated cannot be told another time which id it was given.
+        if put.token.is_some() && put.options.new_correlation_id {
+            return Err(ReasonCode::OPTIONS_ERROR.into());
+        }
+        self.check_quiescing(put.options.fail_if_quiescing)?;
         let (syncpoint, token) = (put.syncpoint, put.token);
         let qmgr = Arc::clone(&self.qmgr);
         let route = Self::route(&qmgr, &name)?;
         drop(name);
+        self.set_context(step, connection, &mut put)?;
         let persistence = put.persistence.unwrap_or(route.default_persistence);
         let moves = self.group_of_put(connection, &mut put, persistence)?;
         let mut checked = self.check_put(step, put, &route)?;
@@ -123,7 +129,10 @@ impl Engine {
             }
         };
         if let Some(to) = moves {
-            checked.done.warning = self.moved_by_put(connection, &to);
+            let warning = self.moved_by_put(connection, &to);
+            if warning != ReasonCode::NONE {
+                checked.done.warning = warning;
+            }
         }
         Ok((position, Reply::Put(checked.done)))
     }
@@ -234,10 +243,6 @@ impl Engine {
             }
             Persistence::Persistent | Persistence::NonPersistent => {}
         }
-        match put.context {
-            Context::Default => descriptor.put_time = step.now,
-            Context::SetAll => {}
-        }
         self.set_reply_to(&mut descriptor);
         let length = (put.header.len() as u64).saturating_add(put.body.len() as u64);
         if route.remote.is_none() && length > u64::from(queue.max_message_length) {
@@ -249,12 +254,19 @@ impl Engine {
         if descriptor.message_id.is_none() {
             descriptor.message_id = self.next_message_id();
         }
+        if put.options.new_correlation_id {
+            descriptor.correlation_id = CorrelationId::new(*self.next_message_id().as_bytes());
+        }
         let mut done = PutDone {
             message_id: descriptor.message_id,
             correlation_id: descriptor.correlation_id,
             group_id: descriptor.group_id,
             message_sequence_number: descriptor.message_sequence_number,
-            warning: ReasonCode::NONE,
+            warning: if put.options.priority_exceeds_maximum {
+                ReasonCode::PRIORITY_EXCEEDS_MAXIMUM
+            } else {
+                ReasonCode::NONE
+            },
             resolved_queue: queue.base.name.to_string(),
             resolved_queue_manager: self.qmgr.attributes.name.to_string(),
         };
@@ -434,6 +446,7 @@ fn check_descriptor(d: &MessageDescriptor) -> Result<(), Failure> {
     if too_long {
         return Err(ReasonCode::MD_ERROR.into());
     }
+    d.check_segmentation()?;
     if d.format.len() > 8 {
         return Err(ReasonCode::FORMAT_ERROR.into());
     }

@@ -47,6 +47,26 @@ pub struct OpenOptions {
     pub output: bool,
     /// To ask for its attributes.
     pub inquire: bool,
+    /// What may be done with the contexts of messages.
+    pub context: ContextUse,
+    /// Refused with 2161 while the queue manager quiesces. `MQOO_FAIL_IF_QUIESCING`.
+    pub fail_if_quiescing: bool,
+}
+
+/// What a handle may do with the contexts of messages. Those that set or pass one are for output only, and a wider one brings
+/// the narrower ones: 2046 else. `MQOO_SAVE_ALL_CONTEXT`, `MQOO_PASS_*_CONTEXT`, `MQOO_SET_*_CONTEXT`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ContextUse {
+    /// The context of the message that was got last is kept, to be passed on. For input only.
+    pub save_all: bool,
+    /// Puts may pass an identity on.
+    pub pass_identity: bool,
+    /// Puts may pass identity and origin on.
+    pub pass_all: bool,
+    /// Puts may set the identity.
+    pub set_identity: bool,
+    /// Puts may set identity and origin.
+    pub set_all: bool,
 }
 
 /// A fetch that the engine asked for.
@@ -108,6 +128,8 @@ pub enum Input {
     DefinitionsChanged(Arc<QueueManager>),
     /// The time that `Engine::next_tick` named has come.
     Ticked,
+    /// The queue manager quiesces: what asks for it fails from now on, and gets that wait and asked for it end (2161).
+    Quiesced,
     /// Whether the journal has room for puts (rule U19). `false`: puts are refused with 2192; gets and commits go on.
     SpaceChanged {
         /// Whether puts are taken.
@@ -137,13 +159,33 @@ pub struct MatchIds {
     pub message_sequence_number: Option<u32>,
 }
 
-/// Who sets the origin of a message.
+/// Who sets the context of a message: its identity (user, accounting token, application identity data) and its origin
+/// (application type and name, put time, application origin data). Who may set one is not decided here but by the listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Context {
-    /// The engine sets `put_time`; user and application name in the descriptor were set by the listener.
+    /// The engine sets `put_time`; all else in the descriptor was set by the listener. `MQPMO_DEFAULT_CONTEXT`.
     Default,
+    /// It has none but the time of the put. `MQPMO_NO_CONTEXT`.
+    None,
+    /// The identity is that of the message that was got last through this handle. `MQPMO_PASS_IDENTITY_CONTEXT`.
+    PassIdentity(HandleId),
+    /// Identity and origin are those of the message that was got last through this handle. `MQPMO_PASS_ALL_CONTEXT`.
+    PassAll(HandleId),
+    /// The identity in the descriptor is the application's; the rest as by default. `MQPMO_SET_IDENTITY_CONTEXT`.
+    SetIdentity,
     /// The descriptor is passed on as it is: what a message channel does. `MQPMO_SET_ALL_CONTEXT`.
     SetAll,
+}
+
+/// What more is asked of a put. `MQPMO_*`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PutOptions {
+    /// The correlation id is generated. `MQPMO_NEW_CORREL_ID`.
+    pub new_correlation_id: bool,
+    /// Refused with 2161 while the queue manager quiesces. `MQPMO_FAIL_IF_QUIESCING`.
+    pub fail_if_quiescing: bool,
+    /// The priority that was asked for is above `MAXPRTY`: it is put with the highest, and answered with warning 2049.
+    pub priority_exceeds_maximum: bool,
 }
 
 /// What a put goes to.
@@ -230,8 +272,10 @@ pub struct Put {
     pub header: Bytes,
     /// The data.
     pub body: Bytes,
-    /// Who sets the origin.
+    /// Who sets the context.
     pub context: Context,
+    /// What more is asked.
+    pub options: PutOptions,
     /// The unit of work that it belongs to.
     pub syncpoint: Option<UnitOfWorkId>,
     /// The handle says which message of which group it is: `MQPMO_LOGICAL_ORDER`.
@@ -252,6 +296,7 @@ impl Put {
             header: message.header.clone(),
             body: message.body.clone(),
             context: Context::SetAll,
+            options: PutOptions::default(),
             syncpoint: None,
             logical_order: false,
             token: None,
@@ -280,6 +325,8 @@ pub struct Get {
     pub wait_until: Option<Timestamp>,
     /// Longest message that is taken, in bytes; a longer one stays: 2080.
     pub length_max: Option<u32>,
+    /// Ends with 2161 while the queue manager quiesces, also when it waits then. `MQGMO_FAIL_IF_QUIESCING`.
+    pub fail_if_quiescing: bool,
     /// The unit of work that locks it.
     pub syncpoint: Option<UnitOfWorkId>,
     /// More than one message: the first is waited for, the others are taken if they are there. The reply is
@@ -300,6 +347,7 @@ impl Get {
             all_messages_available: false,
             wait_until: None,
             length_max: None,
+            fail_if_quiescing: false,
             syncpoint: None,
             many: None,
         }
@@ -340,6 +388,8 @@ pub struct Browse {
     /// Nobody else gets or browses the message until the cursor moves, the handle is closed, or it is got. Only through a
     /// handle. `MQGMO_LOCK`.
     pub lock: bool,
+    /// Refused with 2161 while the queue manager quiesces. `MQGMO_FAIL_IF_QUIESCING`.
+    pub fail_if_quiescing: bool,
 }
 
 impl Browse {
@@ -352,6 +402,7 @@ impl Browse {
             logical_order: false,
             all_messages_available: false,
             lock: false,
+            fail_if_quiescing: false,
         }
     }
 }

@@ -18,6 +18,47 @@ pub struct PutDescriptor {
     pub priority: Option<Priority>,
     /// `Persistence`, if given.
     pub persistence: Option<Persistence>,
+    /// The priority was above `MAXPRTY`, and is that now: warning 2049.
+    pub priority_exceeds_maximum: bool,
+}
+
+/// Which fields of the context are the caller's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ContextFields {
+    /// None: they are left empty.
+    None,
+    /// Those of the identity.
+    Identity,
+    /// Those of identity and origin.
+    All,
+}
+
+impl ContextFields {
+    /// Takes them out of the wire's descriptor.
+    fn take(self, d: &mut v1::MessageDescriptor) -> Result<MessageDescriptor, ReasonCode> {
+        let mut of = MessageDescriptor::default();
+        match self {
+            Self::None => return Ok(of),
+            Self::Identity | Self::All => {
+                of.user_identifier = text(core::mem::take(&mut d.user_identifier), 12)?;
+                of.accounting_token = id(
+                    &d.accounting_token,
+                    AccountingToken::LENGTH,
+                    AccountingToken::from_slice,
+                )?
+                .unwrap_or_default();
+                of.application_identity_data =
+                    text(core::mem::take(&mut d.application_identity_data), 32)?;
+            }
+        }
+        if self == Self::All {
+            of.put_application_type = ApplicationType::new(d.put_application_type);
+            of.put_application_name = text(core::mem::take(&mut d.put_application_name), 28)?;
+            of.put_time = Timestamp::from_millis(d.put_time_ms);
+            of.application_origin_data = text(core::mem::take(&mut d.application_origin_data), 4)?;
+        }
+        Ok(of)
+    }
 }
 
 /// An id of `N` bytes from the wire: empty is none.
@@ -45,15 +86,16 @@ fn text(value: String, length_max: usize) -> Result<String, ReasonCode> {
     Ok(value)
 }
 
-/// Reads a descriptor from the wire, without its context: that is left empty.
+/// Reads a descriptor from the wire; of its context what is the caller's.
 ///
 /// # Errors
 /// 2013, 2026, 2029, 2047, 2050 or 2252 for a field that is out of range.
 pub fn put_descriptor(
-    d: v1::MessageDescriptor,
+    mut d: v1::MessageDescriptor,
+    context: ContextFields,
     now: Timestamp,
 ) -> Result<PutDescriptor, ReasonCode> {
-    let defaults = MessageDescriptor::default();
+    let defaults = context.take(&mut d)?;
     let or = |value: u32, default: u32| if value == 0 { default } else { value };
     let expires_at = match d.expiry {
         None => None,
@@ -68,15 +110,9 @@ pub fn put_descriptor(
         Ok(v1::Persistence::Persistent) => Some(Persistence::Persistent),
         Err(_) => return Err(ReasonCode::PERSISTENCE_ERROR),
     };
-    let priority = match d.priority {
-        None => None,
-        Some(p) => Some(
-            u8::try_from(p)
-                .ok()
-                .and_then(Priority::new)
-                .ok_or(ReasonCode::PRIORITY_ERROR)?,
-        ),
-    };
+    let priority_of = |p: u32| u8::try_from(p).ok().and_then(Priority::new);
+    let priority = d.priority.map(|p| priority_of(p).unwrap_or(Priority::MAX));
+    let priority_exceeds_maximum = d.priority.is_some_and(|p| priority_of(p).is_none());
     let descriptor = MessageDescriptor {
         report: ReportOptions::from_bits(d.report),
         message_type: MessageType::new(or(d.message_type, MessageType::DATAGRAM.get()))
@@ -115,6 +151,7 @@ pub fn put_descriptor(
         descriptor,
         priority,
         persistence,
+        priority_exceeds_maximum,
     })
 }
 
@@ -126,32 +163,18 @@ pub fn channel_descriptor(
     d: v1::MessageDescriptor,
     now: Timestamp,
 ) -> Result<MessageDescriptor, ReasonCode> {
-    let mut d = d;
-    let user_identifier = text(core::mem::take(&mut d.user_identifier), 12)?;
-    let accounting_token = id(
-        &d.accounting_token,
-        AccountingToken::LENGTH,
-        AccountingToken::from_slice,
-    )?
-    .unwrap_or_default();
-    let application_identity_data = text(core::mem::take(&mut d.application_identity_data), 32)?;
-    let put_application_type = ApplicationType::new(d.put_application_type);
-    let put_application_name = text(core::mem::take(&mut d.put_application_name), 28)?;
-    let put_time = Timestamp::from_millis(d.put_time_ms);
-    let application_origin_data = text(core::mem::take(&mut d.application_origin_data), 4)?;
+    if d.priority
+        .is_some_and(|p| p > u32::from(Priority::MAX.get()))
+    {
+        return Err(ReasonCode::PRIORITY_ERROR);
+    }
     let PutDescriptor {
         descriptor,
         priority,
         persistence,
-    } = put_descriptor(d, now)?;
+        ..
+    } = put_descriptor(d, ContextFields::All, now)?;
     Ok(MessageDescriptor {
-        user_identifier,
-        accounting_token,
-        application_identity_data,
-        put_application_type,
-        put_application_name,
-        put_time,
-        application_origin_data,
         priority: priority.ok_or(ReasonCode::PRIORITY_ERROR)?,
         persistence: persistence.ok_or(ReasonCode::PERSISTENCE_ERROR)?,
         ..descriptor
@@ -257,23 +280,21 @@ mod tests {
             application_origin_data: "fals".into(),
             ..v1::MessageDescriptor::default()
         };
-        let d = put_descriptor(wire, Timestamp::ZERO).unwrap().descriptor;
+        let d = put_descriptor(wire, ContextFields::None, Timestamp::ZERO)
+            .unwrap()
+            .descriptor;
         assert_eq!(d, MessageDescriptor::default());
     }
 
     #[test]
     fn fields_out_of_range_are_refused_with_their_reason() {
         let check = |d: v1::MessageDescriptor, reason| {
-            assert_eq!(put_descriptor(d, Timestamp::ZERO).unwrap_err(), reason);
+            assert_eq!(
+                put_descriptor(d, ContextFields::None, Timestamp::ZERO).unwrap_err(),
+                reason
+            );
         };
         let d = v1::MessageDescriptor::default;
-        check(
-            v1::MessageDescriptor {
-                priority: Some(10),
-                ..d()
-            },
-            ReasonCode::PRIORITY_ERROR,
-        );
         check(
             v1::MessageDescriptor {
                 expiry: Some(0),
@@ -316,6 +337,24 @@ mod tests {
                 ..d()
             },
             ReasonCode::MD_ERROR,
+        );
+    }
+
+    #[test]
+    fn a_priority_above_the_highest_is_the_highest_with_a_warning_but_not_from_a_channel() {
+        let wire = v1::MessageDescriptor {
+            priority: Some(10),
+            persistence: v1::Persistence::Persistent.into(),
+            ..v1::MessageDescriptor::default()
+        };
+        let put = put_descriptor(wire.clone(), ContextFields::None, Timestamp::ZERO).unwrap();
+        assert_eq!(
+            (put.priority, put.priority_exceeds_maximum),
+            (Some(Priority::MAX), true)
+        );
+        assert_eq!(
+            channel_descriptor(wire, Timestamp::ZERO),
+            Err(ReasonCode::PRIORITY_ERROR)
         );
     }
 }

@@ -198,6 +198,12 @@ impl QueueManagerHandle {
         done.await.map_err(|_| stopping())
     }
 
+    /// Tells the engine that the queue manager is to stop: what asks for it fails from now on (2161), the rest goes on.
+    pub(crate) fn quiesce(&self) {
+        // A failure means that it has stopped already.
+        drop(self.shared.jobs.send(Job::Input(Input::Quiesced)));
+    }
+
     pub(crate) fn stop(&self) {
         // A failure means that it has stopped already.
         drop(self.shared.jobs.send(Job::Stop));

@@ -366,6 +366,13 @@ impl Node {
         matches!(tokio::time::timeout(APPLY_TIMEOUT, wait).await, Ok(Ok(_)))
     }
 
+    /// Lets queue managers quiesce, before what serves clients ends.
+    pub(crate) fn quiesce(&self) {
+        for local in self.all_local() {
+            local.handle.quiesce();
+        }
+    }
+
     /// Stops channels, then queue managers, then Raft, each in good order.
     pub(crate) async fn stop(&self) {
         let locals = self.all_local();

@@ -293,6 +293,8 @@ async fn serve(
     health
         .set_service_status("", tonic_health::ServingStatus::NotServing)
         .await;
+    // Who asked for it hears of the end (2161); the others go on for the grace period of the listener.
+    node.quiesce();
     // Channels end with their queue managers; what clients have open ends with the listener.
     for listener in [Some(mq), peer].into_iter().flatten() {
         if let Err(error) = listener.stop().await {

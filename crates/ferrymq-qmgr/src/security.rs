@@ -28,6 +28,8 @@ pub(crate) struct Client {
     pub(crate) user: String,
     /// What its messages carry as `PutApplName`.
     pub(crate) application: String,
+    /// Whether it may set the context of messages, as an administrator may.
+    pub(crate) sets_context: bool,
 }
 
 fn refused() -> CallError {
@@ -57,6 +59,7 @@ fn text<'a>(metadata: &'a MetadataMap, key: &str) -> &'a str {
 pub(crate) fn authorize_client(
     handle: &QueueManagerHandle,
     peer: Option<&PeerInfo>,
+    administrators: &[PeerPattern],
     metadata: &MetadataMap,
 ) -> Result<Client, CallError> {
     let peer = peer.ok_or_else(refused)?;
@@ -66,6 +69,7 @@ pub(crate) fn authorize_client(
         return Ok(Client {
             user: "local".into(),
             application,
+            sets_context: true,
         });
     }
     let name = text(metadata, CHANNEL_KEY);
@@ -104,6 +108,7 @@ pub(crate) fn authorize_client(
     Ok(Client {
         user: shorten(&user, USER_LENGTH_MAX),
         application,
+        sets_context: is_administrator(administrators, peer),
     })
 }
 
@@ -116,14 +121,7 @@ pub(crate) fn authorize_administrator(
     if !peer.tls {
         return Ok(());
     }
-    let allowed = peer.certificate.as_ref().is_some_and(|certificate| {
-        patterns.iter().any(|pattern| {
-            pattern
-                .matches(&certificate.subject, &certificate.serial)
-                .is_ok()
-        })
-    });
-    if allowed {
+    if is_administrator(patterns, peer) {
         return Ok(());
     }
     warn!(
@@ -133,6 +131,16 @@ pub(crate) fn authorize_administrator(
         "administrator refused: no pattern of auth.admin_peers matches"
     );
     Err(refused())
+}
+
+fn is_administrator(patterns: &[PeerPattern], peer: &PeerInfo) -> bool {
+    peer.certificate.as_ref().is_some_and(|certificate| {
+        patterns.iter().any(|pattern| {
+            pattern
+                .matches(&certificate.subject, &certificate.serial)
+                .is_ok()
+        })
+    })
 }
 
 /// Why a peer may not use a channel.

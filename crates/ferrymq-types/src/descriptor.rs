@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use crate::{AccountingToken, CorrelationId, MessageId, PRIORITY_MAX, Timestamp};
+use crate::{AccountingToken, CorrelationId, MessageId, PRIORITY_MAX, ReasonCode, Timestamp};
 
 /// Whether a message survives a restart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -279,6 +279,12 @@ impl MessageDescriptor {
     pub const FLAG_MSG_IN_GROUP: u32 = 8;
     /// `MQMF_LAST_MSG_IN_GROUP`: the message is in a group and the last one of it.
     pub const FLAG_LAST_MSG_IN_GROUP: u32 = 16;
+    /// `MQMF_SEGMENTATION_ALLOWED`: asks for nothing here, since no message is ever cut.
+    const SEGMENTATION_ALLOWED: u32 = 1;
+    /// `MQMF_SEGMENT`, `MQMF_LAST_SEGMENT`.
+    const SEGMENTS: u32 = 6;
+    /// The flags of which each must be known: the upper ones may be ignored. `MQMF_REJECT_UNSUP_MASK`.
+    const FLAGS_REJECTED: u32 = 0xfff;
     /// `MQFB_EXPIRATION`: the message expired.
     pub const FEEDBACK_EXPIRATION: u32 = 258;
     /// `MQFB_COA`: the message arrived on its queue.
@@ -319,6 +325,26 @@ impl MessageDescriptor {
     #[must_use]
     pub const fn is_last_in_group(&self) -> bool {
         self.message_flags & Self::FLAG_LAST_MSG_IN_GROUP != 0
+    }
+}
+
+impl MessageDescriptor {
+    /// Whether the flags are known and the message is no segment: messages are put and got whole.
+    ///
+    /// # Errors
+    /// 2249 for a flag that must be known and is not, 2443 for a segment.
+    pub fn check_segmentation(&self) -> Result<(), ReasonCode> {
+        let known = Self::SEGMENTATION_ALLOWED
+            | Self::SEGMENTS
+            | Self::FLAG_MSG_IN_GROUP
+            | Self::FLAG_LAST_MSG_IN_GROUP;
+        if self.message_flags & Self::FLAGS_REJECTED & !known != 0 {
+            return Err(ReasonCode::MSG_FLAGS_ERROR);
+        }
+        if self.message_flags & Self::SEGMENTS != 0 {
+            return Err(ReasonCode::SEGMENTATION_NOT_ALLOWED);
+        }
+        Ok(())
     }
 }
 

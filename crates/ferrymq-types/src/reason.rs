@@ -144,6 +144,18 @@ reasons! {
     XMIT_Q_TYPE_ERROR = 2091;
     /// What should be a transmission queue has another USAGE.
     XMIT_Q_USAGE_ERROR = 2092;
+    /// The queue was not opened for passing all context on.
+    NOT_OPEN_FOR_PASS_ALL = 2093;
+    /// The queue was not opened for passing an identity on.
+    NOT_OPEN_FOR_PASS_IDENT = 2094;
+    /// The queue was not opened for setting all context.
+    NOT_OPEN_FOR_SET_ALL = 2095;
+    /// The queue was not opened for setting an identity.
+    NOT_OPEN_FOR_SET_IDENT = 2096;
+    /// The handle whose context is to be passed on keeps none.
+    CONTEXT_HANDLE_ERROR = 2097;
+    /// No message was got yet whose context could be passed on.
+    CONTEXT_NOT_AVAILABLE = 2098;
     /// The object is damaged.
     OBJECT_DAMAGED = 2101;
     /// Not enough resources of the system.
@@ -184,6 +196,8 @@ reasons! {
     INVALID_MSG_UNDER_CURSOR = 2246;
     /// Match options contradict logical order.
     MATCH_OPTIONS_ERROR = 2247;
+    /// `MsgFlags` has a flag that is not known.
+    MSG_FLAGS_ERROR = 2249;
     /// The number in the group is not 1 to 999,999,999.
     MSG_SEQ_NUMBER_ERROR = 2250;
     /// `OriginalLength` is not a length.
@@ -196,6 +210,8 @@ reasons! {
     INCONSISTENT_BROWSE = 2259;
     /// A property's name is none, or is one that applications may not set.
     PROPERTY_NAME_ERROR = 2442;
+    /// Segments are not supported.
+    SEGMENTATION_NOT_ALLOWED = 2443;
     /// A selector cannot be parsed.
     SELECTOR_SYNTAX_ERROR = 2459;
     /// The value of a property does not fit its type.

@@ -307,6 +307,7 @@ impl World {
             header: Bytes::new(),
             body: body.clone(),
             context: Context::Default,
+            options: ferrymq_engine::PutOptions::default(),
             syncpoint: unit,
             logical_order: false,
             token: token.then(|| UnitOfWorkId::new(self.dice.bytes16())),

@@ -96,15 +96,34 @@ impl Queue<'_> {
         syncpoint: Option<UnitOfWorkId>,
         logical_order: bool,
     ) -> Result<PutResponse, ClientError> {
-        let put = PutCall {
+        self.put_as(PutCall {
             put: Some(PutRequest {
                 message: Some(message),
                 ..PutRequest::default()
             }),
             syncpoint: bytes_of(syncpoint),
-            handle: self.handle,
             logical_order,
             ..PutCall::default()
+        })
+        .await
+    }
+
+    /// By which the queue is named in [`PutRequest::context_handle`].
+    #[must_use]
+    pub fn handle(&self) -> u64 {
+        self.handle
+    }
+
+    /// Puts a message with any option: who sets its context, new ids, failure while the queue manager quiesces. The names in
+    /// the call do not count, nor does the handle.
+    ///
+    /// # Errors
+    /// As [`Queue::put`]; 2093 to 2098 for a context that cannot be passed or set.
+    pub async fn put_as(&self, put: PutCall) -> Result<PutResponse, ClientError> {
+        let put = PutCall {
+            handle: self.handle,
+            brief: false,
+            ..put
         };
         let read = |response| match response {
             Response::Put(put) => Some(put),

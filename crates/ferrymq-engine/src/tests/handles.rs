@@ -13,6 +13,14 @@ const NOTHING: OpenOptions = OpenOptions {
     browse: false,
     output: false,
     inquire: false,
+    context: crate::ContextUse {
+        save_all: false,
+        pass_identity: false,
+        pass_all: false,
+        set_identity: false,
+        set_all: false,
+    },
+    fail_if_quiescing: false,
 };
 const SHARED: OpenOptions = OpenOptions {
     input: Some(InputUse::Shared),

@@ -171,6 +171,7 @@ pub(super) fn put(queue: &str, body: &str) -> Put {
         header: Bytes::new(),
         body: Bytes::copy_from_slice(body.as_bytes()),
         context: Context::Default,
+        options: crate::PutOptions::default(),
         syncpoint: None,
         logical_order: false,
         token: None,

@@ -13,6 +13,7 @@ mod account;
 mod admin;
 mod backout;
 mod browse;
+mod context;
 mod definitions;
 mod durability;
 mod events;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use ferrymq_engine::{
     Browse, BrowseStep, Browsed, Context, Failure, Get, Got, HandleId, MatchIds, Object,
-    ObjectName, Put, PutDone, Reply, Request as Ask, Source,
+    ObjectName, Put, PutDone, PutOptions, Reply, Request as Ask, Source,
 };
 use ferrymq_proto::{convert, v1};
 use ferrymq_transport::PeerInfo;
@@ -48,7 +48,8 @@ impl MessagingService {
             .queue_manager(queue_manager)
             .map_err(|e| e.to_status())?;
         let peer = request.extensions().get::<PeerInfo>();
-        let client = security::authorize_client(&handle, peer, request.metadata())
+        let administrators = self.node.administrators();
+        let client = security::authorize_client(&handle, peer, administrators, request.metadata())
             .map_err(|e| e.to_status())?;
         Ok((handle, client))
     }
@@ -85,14 +86,32 @@ impl Caller {
         let message = request
             .message
             .ok_or_else(|| failed(ReasonCode::MD_ERROR, named))?;
-        let parsed = convert::put_descriptor(message.descriptor.unwrap_or_default(), self.now())
+        let context = self
+            .context(request.context, request.context_handle)
             .map_err(|reason| failed(reason, named))?;
+        let fields = match context {
+            Context::Default | Context::None | Context::PassIdentity(_) | Context::PassAll(_) => {
+                convert::ContextFields::None
+            }
+            Context::SetIdentity => convert::ContextFields::Identity,
+            Context::SetAll => convert::ContextFields::All,
+        };
+        let parsed =
+            convert::put_descriptor(message.descriptor.unwrap_or_default(), fields, self.now())
+                .map_err(|reason| failed(reason, named))?;
         let mut descriptor = parsed.descriptor;
-        descriptor.user_identifier.clone_from(&self.client.user);
-        descriptor
-            .put_application_name
-            .clone_from(&self.client.application);
-        descriptor.put_application_type = ApplicationType::UNIX;
+        if fields == convert::ContextFields::None {
+            descriptor.user_identifier.clone_from(&self.client.user);
+        }
+        if fields != convert::ContextFields::All {
+            descriptor
+                .put_application_name
+                .clone_from(&self.client.application);
+            descriptor.put_application_type = ApplicationType::UNIX;
+        }
+        if request.new_message_id {
+            descriptor.message_id = MessageId::NONE;
+        }
         let token = unit_of_work_id(&request.unit_of_work_id)?;
         Ok(Ask::Put(Box::new(Put {
             object,
@@ -101,11 +120,42 @@ impl Caller {
             persistence: parsed.persistence,
             header: Bytes::new(),
             body: message.data,
-            context: Context::Default,
+            context,
+            options: PutOptions {
+                new_correlation_id: request.new_correlation_id,
+                fail_if_quiescing: request.fail_if_quiescing,
+                priority_exceeds_maximum: parsed.priority_exceeds_maximum,
+            },
             syncpoint,
             logical_order,
             token,
         })))
+    }
+
+    /// The context option of a put: 2046 if it is none, 2035 if the caller may not set a context.
+    fn context(&self, option: i32, handle: u64) -> Result<Context, ReasonCode> {
+        use v1::ContextOption as Wanted;
+        let wanted = Wanted::try_from(option).map_err(|_| ReasonCode::OPTIONS_ERROR)?;
+        let passed = HandleId(handle);
+        let context = match wanted {
+            Wanted::Unspecified => Context::Default,
+            Wanted::None => Context::None,
+            Wanted::PassIdentity => Context::PassIdentity(passed),
+            Wanted::PassAll => Context::PassAll(passed),
+            Wanted::SetIdentity => Context::SetIdentity,
+            Wanted::SetAll => Context::SetAll,
+        };
+        match context {
+            Context::SetIdentity | Context::SetAll if !self.client.sets_context => {
+                Err(ReasonCode::NOT_AUTHORIZED)
+            }
+            Context::Default
+            | Context::None
+            | Context::PassIdentity(_)
+            | Context::PassAll(_)
+            | Context::SetIdentity
+            | Context::SetAll => Ok(context),
+        }
     }
 
     /// The engine's get from a source. `deadline` is the call's, if it has one.
@@ -135,6 +185,7 @@ impl Caller {
             all_messages_available: request.all_messages_available,
             wait_until: (!wait.is_zero()).then(|| self.now().saturating_add(wait)),
             length_max: (request.length_max != 0).then_some(request.length_max),
+            fail_if_quiescing: request.fail_if_quiescing,
             syncpoint,
             ..Get::of(source)
         })

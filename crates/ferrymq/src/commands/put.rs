@@ -62,7 +62,7 @@ pub(crate) async fn run(invocation: &mut Invocation, args: PutArgs) -> Result<()
             descriptor: Some(descriptor),
             data: Bytes::new(),
         }),
-        unit_of_work_id: Bytes::new(),
+        ..wire::PutRequest::default()
     };
     let said = connected.queue_manager_if_said();
     match source {

@@ -1,7 +1,7 @@
 //! Calls as requests to the engine.
 
 use ferrymq_engine::{
-    Browse, BrowseStep, Failure, HandleId, InputUse, OpenOptions, Request, Source,
+    Browse, BrowseStep, ContextUse, Failure, HandleId, InputUse, OpenOptions, Request, Source,
 };
 use ferrymq_proto::v1::{self, session_call};
 use ferrymq_types::{ReasonCode, UnitOfWorkId};
@@ -32,7 +32,10 @@ fn needed_handle(number: u64) -> Result<HandleId, Failure> {
     handle(number).ok_or_else(|| failure(ReasonCode::HOBJ_ERROR))
 }
 
-fn open(call: &v1::OpenCall) -> Result<Request, Failure> {
+fn open(call: &v1::OpenCall, sets_context: bool) -> Result<Request, Failure> {
+    if (call.set_identity_context || call.set_all_context) && !sets_context {
+        return Err(failure(ReasonCode::NOT_AUTHORIZED));
+    }
     let name = object_name(&call.queue, &call.object_queue_manager)?;
     let input = match v1::InputUse::try_from(call.input) {
         Ok(v1::InputUse::Unspecified) => None,
@@ -48,6 +51,14 @@ fn open(call: &v1::OpenCall) -> Result<Request, Failure> {
             browse: call.browse,
             output: call.output,
             inquire: call.inquire,
+            context: ContextUse {
+                save_all: call.save_all_context,
+                pass_identity: call.pass_identity_context,
+                pass_all: call.pass_all_context,
+                set_identity: call.set_identity_context,
+                set_all: call.set_all_context,
+            },
+            fail_if_quiescing: call.fail_if_quiescing,
         },
     })
 }
@@ -74,6 +85,7 @@ fn browse(call: &v1::BrowseCall) -> Result<Request, Failure> {
         logical_order: call.logical_order,
         all_messages_available: call.all_messages_available,
         lock: call.lock,
+        fail_if_quiescing: call.fail_if_quiescing,
     }))
 }
 
@@ -125,7 +137,9 @@ impl Session {
                 (kind, request)
             }
             session_call::Call::Get(call) => self.get(call)?,
-            session_call::Call::Open(call) => (Kind::Open, open(&call)?),
+            session_call::Call::Open(call) => {
+                (Kind::Open, open(&call, self.caller.client.sets_context)?)
+            }
             session_call::Call::Close(call) => {
                 let handle = needed_handle(call.handle)?;
                 (Kind::Done, Request::Close { handle })
