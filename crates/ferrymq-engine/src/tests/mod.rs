@@ -28,5 +28,6 @@ mod receiver;
 mod sender;
 mod settle;
 mod spill;
+mod trigger_messages;
 mod triggers;
 mod unit_of_work;
