@@ -346,6 +346,25 @@ async fn inv_s4_a_store_without_its_journal_is_no_new_one() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn inv_s4_a_queue_manager_whose_directory_is_gone_is_no_new_one() {
+    let mut nodes = started().await;
+    put_numbers(&nodes, 0, 5).await;
+    nodes.kill(1);
+    let directory = nodes.data(1).join("qmgrs/QM1");
+    std::fs::remove_dir_all(&directory).expect("lose it");
+    let (store, code) = examined(&nodes);
+    assert_eq!((code, &store["opens"]), (Some(1), &false.into()), "{store}");
+    let log = refused(&mut nodes);
+    assert!(log.contains("qmgrs/QM1 is damaged"), "{log}");
+    assert!(log.contains("known-stores"), "{log}");
+    assert!(!directory.exists(), "nothing was made in its place");
+    // The way out that it names.
+    std::fs::write(nodes.data(1).join("known-stores"), "").expect("remove the line");
+    start(&mut nodes).await;
+    assert!(drain(&nodes).await.is_empty());
+}
+
 /// A file system of its own for the data of node 1; unmounted at the end.
 struct SmallDisk(PathBuf);
 

@@ -14,6 +14,7 @@ mod engine_thread;
 mod events;
 mod handle;
 mod ids;
+mod known_stores;
 pub mod logging;
 mod metadata_store;
 mod network;

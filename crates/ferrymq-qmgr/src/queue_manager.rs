@@ -19,6 +19,7 @@ use crate::clock::Clock;
 use crate::config::StorageConfig;
 use crate::engine_thread::{self, Events, Parts};
 use crate::handle::{CopyStore, QueueManagerHandle};
+use crate::known_stores::KnownStores;
 use crate::spill::Spill;
 
 /// Why a queue manager does not start.
@@ -128,14 +129,19 @@ pub(crate) fn start(
 ) -> Result<Started, StartError> {
     let name = objects.attributes.name.clone();
     let path = directory(data_dir, &name);
-    std::fs::create_dir_all(&path).map_err(|source| StartError::Directory {
-        path: path.clone(),
-        source,
-    })?;
     let store_error = |source| StartError::Store {
         name: name.clone(),
         source,
     };
+    let mut known = KnownStores::read(data_dir).map_err(store_error)?;
+    if let Some(finding) = known.missing(&path) {
+        let refusal = StoreError::corrupt(finding.file, None, finding.what);
+        return Err(store_error(refusal));
+    }
+    std::fs::create_dir_all(&path).map_err(|source| StartError::Directory {
+        path: path.clone(),
+        source,
+    })?;
     let journal = open_journal(
         &path.join("journal"),
         &path.join("rows"),
@@ -170,6 +176,7 @@ pub(crate) fn start(
         },
     )
     .map_err(store_error)?;
+    known.add(&path).map_err(store_error)?;
     if let Some(cut) = &opened.cut {
         info!(id = "FMQ9030I", qmgr = %name, "what was never acknowledged was cut off: {cut}");
     }

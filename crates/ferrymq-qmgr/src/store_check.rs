@@ -6,6 +6,7 @@ use ferrymq_journal::Examination;
 use ferrymq_store::{Finding, StoreError, Table};
 use ferrymq_store_rocksdb::{RocksOptions, RocksRows};
 
+use crate::known_stores::KnownStores;
 use crate::metadata_store;
 use crate::queue_manager::journal_missing;
 
@@ -69,6 +70,13 @@ pub fn check_stores(directory: &Path) -> Result<Vec<StoreReport>, CheckError> {
         for path in subdirectories(&queue_managers)? {
             reports.push(queue_manager(&path)?);
         }
+    }
+    let missing = KnownStores::read(directory)?.all_missing(&queue_managers);
+    for (path, finding) in missing {
+        // One that is there and empty is reported already.
+        reports.retain(|report| report.directory != path);
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        reports.push(report_of(&path, &name, nothing_known(vec![finding])));
     }
     if reports.is_empty() {
         return Err(CheckError::NoStore(directory.to_owned()));
