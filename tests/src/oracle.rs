@@ -57,6 +57,21 @@ pub(crate) struct Shown {
     pub(crate) left: bool,
 }
 
+/// A message's place in a group.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct GroupPlace {
+    pub(crate) member: crate::sim::Member,
+    pub(crate) last: bool,
+}
+
+/// Which reports a message asks for.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Reports {
+    pub(crate) arrival: bool,
+    pub(crate) delivery: bool,
+    pub(crate) expiration: bool,
+}
+
 /// A message that somebody put.
 #[derive(Debug)]
 pub(crate) struct Put {
@@ -76,6 +91,12 @@ pub(crate) struct Put {
     pub(crate) asked_at: Timestamp,
     /// When it was put, if that is certain.
     pub(crate) put_time: Option<Timestamp>,
+    /// Its place in its group, once it is put.
+    pub(crate) group: Option<GroupPlace>,
+    /// Whether it is to end its group.
+    pub(crate) ends_group: bool,
+    /// Reports that it asks for.
+    pub(crate) reports: Reports,
     /// It was asked for more than once.
     pub(crate) repeated: bool,
     pub(crate) fate: Fate,
@@ -154,6 +175,7 @@ pub(crate) type Path = (
     Priority,
     bool,
     Option<UnitOfWorkId>,
+    Option<CorrelationId>,
 );
 
 #[derive(Debug, Default)]
@@ -162,6 +184,8 @@ pub(crate) struct Oracle {
     pub(crate) units: BTreeMap<UnitOfWorkId, Unit>,
     pub(crate) by_message_id: BTreeMap<MessageId, Uid>,
     pub(crate) accounted: BTreeMap<Uid, Vec<Accounted>>,
+    /// The messages of each group.
+    pub(crate) groups: BTreeMap<CorrelationId, Vec<Uid>>,
     /// The last message of each path that was delivered.
     pub(crate) order: BTreeMap<Path, Uid>,
     /// When nodes went down, by node.
@@ -209,6 +233,15 @@ impl Oracle {
         }
         self.by_message_id.insert(id, uid);
         Ok(())
+    }
+
+    /// The engine gave a put its place in a group.
+    pub(crate) fn put_in_group(&mut self, uid: Uid, member: crate::sim::Member) {
+        if let Some(put) = self.puts.get_mut(&uid) {
+            let last = put.ends_group;
+            put.group = Some(GroupPlace { member, last });
+            self.groups.entry(member.0).or_default().push(uid);
+        }
     }
 
     /// The answer to a put left the node.
@@ -435,6 +468,9 @@ impl Oracle {
     pub(crate) fn account(&mut self, entry: &AccountEntry) -> Check {
         let uid = invariants::inv_c3_no_invention::accounted(self, entry)?;
         invariants::inv_d7_expiry::accounted(self.put(uid), entry)?;
+        if invariants::is_of_report(entry) {
+            return Ok(());
+        }
         self.accounted.entry(uid).or_default().push(Accounted {
             gone: entry.to.is_none(),
         });

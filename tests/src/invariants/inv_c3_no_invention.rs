@@ -1,6 +1,6 @@
 //! C3: no get, browse or dump shows a message that nobody put.
 
-use ferrymq_types::AccountEntry;
+use ferrymq_types::{AccountEntry, Message, MessageId};
 
 use crate::invariants::{Violation, violated};
 use crate::oracle::{Oracle, Put, Sight, Uid};
@@ -22,5 +22,15 @@ pub(crate) fn accounted(oracle: &Oracle, entry: &AccountEntry) -> Result<Uid, Vi
     match oracle.by_message_id.get(&entry.message_id) {
         Some(uid) => Ok(*uid),
         None => violated(ID, format!("nobody put the message of {entry:?}")),
+    }
+}
+
+/// Which message a report is about.
+pub(crate) fn reported(oracle: &Oracle, report: &Message) -> Result<Uid, Violation> {
+    let correlation = report.descriptor.correlation_id;
+    let id = MessageId::new(*correlation.as_bytes());
+    match oracle.by_message_id.get(&id) {
+        Some(uid) => Ok(*uid),
+        None => violated(ID, format!("nobody put {id} that is reported")),
     }
 }

@@ -1,5 +1,5 @@
 //! O1: messages of one putter to one queue with the same priority and persistence, put one after another or in one unit of work,
-//! are first delivered in put order.
+//! are first delivered in put order; those of groups within their group.
 
 use crate::invariants::{Check, violated};
 use crate::oracle::{Oracle, Uid};
@@ -15,6 +15,7 @@ pub(crate) fn delivered(oracle: &mut Oracle, uid: Uid) -> Check {
         put.priority,
         put.is_persistent(),
         put.unit,
+        put.group.map(|place| place.member.0),
     );
     // Identities rise in the order of the puts.
     if let Some(last) = oracle.order.get(&path)

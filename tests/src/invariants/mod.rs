@@ -22,6 +22,7 @@ pub(crate) mod inv_c6_bytes_intact;
 pub(crate) mod inv_c7_routes;
 pub(crate) mod inv_c8_depth;
 pub(crate) mod inv_d7_expiry;
+pub(crate) mod inv_g1_groups;
 pub(crate) mod inv_h1_channel_sequence;
 pub(crate) mod inv_h2_delete_after_confirm;
 pub(crate) mod inv_h3_batch_atomic;
@@ -32,6 +33,7 @@ pub(crate) mod inv_n1_at_most_once;
 pub(crate) mod inv_n2_loss_accounted;
 pub(crate) mod inv_o1_order;
 pub(crate) mod inv_s1_store_opens;
+pub(crate) mod inv_t1_reports;
 
 /// An invariant that did not hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,6 +72,10 @@ pub(crate) struct Dumped {
 #[derive(Debug, Default)]
 pub(crate) struct Dump {
     pub(crate) items: Vec<Dumped>,
+    /// How many reports there are of each message, by their feedback.
+    pub(crate) reports: BTreeMap<(Uid, u32), usize>,
+    /// How many there are on each queue of a node.
+    pub(crate) reports_on: BTreeMap<(usize, QueueName), u64>,
     pub(crate) accounts: Vec<(usize, AccountEntry)>,
     /// By node and queue: depth by the engine's counter, uncommitted puts and gets among it, and items that the dump had.
     pub(crate) depths: BTreeMap<(usize, QueueName), (u64, u64, u64)>,
@@ -100,6 +106,11 @@ impl Tally {
     }
 }
 
+/// Whether an account entry tells of a report that no queue took, not of the message that it is about.
+pub(crate) fn is_of_report(entry: &AccountEntry) -> bool {
+    entry.from.as_str() == crate::sim::REPORT_QUEUE
+}
+
 /// Where every message ended.
 pub(crate) fn tally(oracle: &Oracle, dump: &Dump) -> BTreeMap<Uid, Tally> {
     let mut all: BTreeMap<Uid, Tally> = oracle
@@ -123,7 +134,11 @@ pub(crate) fn tally(oracle: &Oracle, dump: &Dump) -> BTreeMap<Uid, Tally> {
         }
     }
     let mut gone: BTreeSet<(usize, u64)> = BTreeSet::new();
-    for (node, entry) in dump.accounts.iter().filter(|(_, e)| e.to.is_none()) {
+    let gone_entries = dump
+        .accounts
+        .iter()
+        .filter(|(_, e)| e.to.is_none() && !is_of_report(e));
+    for (node, entry) in gone_entries {
         let uid = oracle.by_message_id.get(&entry.message_id);
         if let Some(tally) = uid.and_then(|uid| all.get_mut(uid))
             && gone.insert((*node, entry.number))
@@ -152,6 +167,7 @@ pub(crate) fn at_rest(oracle: &Oracle, dump: &Dump) -> Check {
     inv_c1_no_loss::at_rest(oracle, &tally)?;
     inv_a3_get_with_put::at_rest(oracle, &tally)?;
     inv_a2_all_or_nothing::at_rest(oracle, &tally)?;
+    inv_t1_reports::at_rest(oracle, dump, &tally)?;
     if dump.restarted {
         return Ok(());
     }

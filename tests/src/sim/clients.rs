@@ -7,16 +7,21 @@ use ferrymq_engine::{
 };
 use ferrymq_types::{
     CorrelationId, MessageDescriptor, MessageId, Persistence, Priority, QueueName, ReportOptions,
-    UnitOfWorkId,
+    RequestedReport, UnitOfWorkId,
 };
 
 use crate::invariants::{Check, inv_c6_bytes_intact::FORMAT};
 use crate::oracle::{self, Fate, Uid};
+use crate::sim::REPORT_QUEUE;
+use crate::sim::groups::{GROUP_QUEUE, Grouping, Progress};
 use crate::sim::node::{Answer, Asker, What};
 use crate::sim::world::{Event, Phase, World, after};
 
 /// `MQRO_DISCARD_MSG`.
 const DISCARD: u32 = 0x0800_0000;
+
+/// `MQRO_COA`, `MQRO_COD_WITH_DATA`, `MQRO_EXPIRATION`.
+const REPORTS: [u32; 3] = [0x0100, 0x1800, 0x0020_0000];
 
 /// A queue to put to: the name that is opened, and where that leads.
 type To = (&'static str, (usize, &'static str));
@@ -27,6 +32,7 @@ const NOWHERE: To = ("TO.NOWHERE.Q", (1, "NOWHERE.Q"));
 const LOCAL: To = ("LOCAL.Q", (0, "LOCAL.Q"));
 const OUT: To = ("OUT.Q", (1, "OUT.Q"));
 const POISON: To = ("POISON.Q", (1, "POISON.Q"));
+const GROUP: To = (GROUP_QUEUE, (1, GROUP_QUEUE));
 const IN_HERE: To = ("IN.Q", (1, "IN.Q"));
 
 /// What a client does.
@@ -42,6 +48,7 @@ struct Habit {
     /// Percent of its units of work that it backs out.
     back_out: u64,
     browses: bool,
+    grouping: Grouping,
 }
 
 const fn habit(node: usize) -> Habit {
@@ -53,6 +60,7 @@ const fn habit(node: usize) -> Habit {
         unit: 0,
         back_out: 20,
         browses: false,
+        grouping: Grouping::No,
     }
 }
 
@@ -107,6 +115,30 @@ const HABITS: &[Habit] = &[
         browses: true,
         ..habit(1)
     },
+    Habit {
+        puts: &[GROUP],
+        put: 100,
+        grouping: Grouping::Puts,
+        ..habit(1)
+    },
+    Habit {
+        puts: &[GROUP],
+        put: 100,
+        unit: 100,
+        grouping: Grouping::Puts,
+        ..habit(1)
+    },
+    Habit {
+        gets: &[GROUP_QUEUE],
+        grouping: Grouping::Gets,
+        ..habit(1)
+    },
+    Habit {
+        gets: &[GROUP_QUEUE],
+        unit: 100,
+        grouping: Grouping::Gets,
+        ..habit(1)
+    },
 ];
 
 #[derive(Debug)]
@@ -127,6 +159,7 @@ pub(crate) struct Client {
     repeat: Option<Box<Put>>,
     /// The put with a token that is under way.
     token_put: Option<Box<Put>>,
+    progress: Progress,
     done: bool,
 }
 
@@ -143,6 +176,7 @@ impl Client {
             doubt: None,
             repeat: None,
             token_put: None,
+            progress: Progress::default(),
             done: false,
         };
         HABITS.iter().map(new).collect()
@@ -156,6 +190,7 @@ impl Client {
     fn lose(&mut self) {
         self.life += 1;
         self.connection = None;
+        self.progress = Progress::default();
         self.unit = None;
         if let Some(What::Commit(unit)) = self.waiting.take() {
             self.doubt = Some(unit);
@@ -164,11 +199,26 @@ impl Client {
     }
 }
 
-fn queue_name(name: &str) -> QueueName {
+pub(crate) fn queue_name(name: &str) -> QueueName {
     QueueName::new(name).expect("a constant that is a name")
 }
 
 impl World {
+    /// What a client does with groups.
+    pub(crate) fn client_groups(&self, number: usize) -> Grouping {
+        self.clients[number].habit.grouping
+    }
+
+    /// Whether a client has to do with groups, and still has the connection of that life.
+    pub(crate) fn has_groups(&self, number: usize, life: u64) -> bool {
+        let client = &self.clients[number];
+        client.life == life && client.habit.grouping != Grouping::No
+    }
+
+    pub(crate) fn progress(&mut self, number: usize) -> &mut Progress {
+        &mut self.clients[number].progress
+    }
+
     /// A client does the next thing.
     pub(crate) fn client_acts(&mut self, number: usize, life: u64) -> Check {
         let client = &self.clients[number];
@@ -247,6 +297,13 @@ impl World {
 
     fn put_or_get(&mut self, number: usize, unit: Option<UnitOfWorkId>) {
         let habit = self.clients[number].habit;
+        let puts_one = habit.grouping == Grouping::Puts
+            && self.clients[number].progress.handle.is_some()
+            && (unit.is_some() || !self.dice.percent(4));
+        if habit.grouping != Grouping::No && !puts_one {
+            let (what, request) = self.group_request(number, unit);
+            return self.send(number, what, request);
+        }
         if !habit.puts.is_empty() && self.dice.percent(habit.put) {
             return self.client_puts(number, unit);
         }
@@ -289,17 +346,34 @@ impl World {
             MessageId::NONE
         };
         let discard = name == NOWHERE.0 && self.dice.percent(20);
-        let token =
-            unit.is_none() && persistence == Persistence::Persistent && self.dice.percent(40);
+        let grouped = self.clients[number].progress.handle;
+        let token = grouped.is_none()
+            && unit.is_none()
+            && persistence == Persistence::Persistent
+            && self.dice.percent(40);
+        let mut reports_asked = 0;
+        // Where no channel stands between a message and whoever reports of it.
+        if target.0 == habit.node && self.dice.percent(25) {
+            for kind in REPORTS {
+                if self.dice.percent(60) {
+                    reports_asked |= kind;
+                }
+            }
+        }
         let descriptor = MessageDescriptor {
             format: FORMAT.to_owned(),
             correlation_id: CorrelationId::new(uid.bytes()),
             message_id,
             expires_at,
-            report: ReportOptions::from_bits(if discard { DISCARD } else { 0 }),
+            report: ReportOptions::from_bits(if discard { DISCARD } else { reports_asked }),
+            reply_to_queue: if reports_asked == 0 {
+                String::new()
+            } else {
+                REPORT_QUEUE.to_owned()
+            },
             ..MessageDescriptor::default()
         };
-        let put = Put {
+        let mut put = Put {
             object: Object::Named(ObjectName::local(queue_name(name))),
             descriptor,
             priority: Some(priority),
@@ -312,6 +386,12 @@ impl World {
             logical_order: false,
             token: token.then(|| UnitOfWorkId::new(self.dice.bytes16())),
         };
+        if let Some(handle) = grouped {
+            self.group_put(number, handle, &mut put);
+        }
+        let options = put.descriptor.report;
+        let asks = |requested: RequestedReport| requested != RequestedReport::No;
+        let persistence = put.persistence.unwrap_or(persistence);
         self.oracle.put_asked(oracle::Put {
             uid,
             putter: number,
@@ -325,6 +405,13 @@ impl World {
             unit,
             asked_at: self.now,
             put_time: None,
+            group: None,
+            ends_group: put.descriptor.is_last_in_group(),
+            reports: oracle::Reports {
+                arrival: asks(options.confirm_on_arrival()),
+                delivery: asks(options.confirm_on_delivery()),
+                expiration: asks(options.expiration()),
+            },
             repeated: false,
             fate: Fate::Asked,
             shown: Vec::new(),
@@ -406,7 +493,12 @@ impl World {
             What::Put(_) => client.token_put = None,
             What::Begin(_) if answer.is_err() => client.unit = None,
             What::Commit(_) | What::Outcome(_) => client.doubt = None,
-            What::Begin(_) | What::Get { .. } | What::Browse { .. } | What::BackOut(_) => {}
+            What::Begin(_)
+            | What::Open
+            | What::Close
+            | What::Get { .. }
+            | What::Browse { .. }
+            | What::BackOut(_) => {}
         }
         let think = if self.dice.percent(10) { 1_000 } else { 120 };
         let time = after(self.now, self.dice.below(think));

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use ferrymq_objects::{Action, AttributeValue, Command, Definitions, ObjectKind, QueueManager};
 use ferrymq_types::{QueueManagerId, QueueManagerName, Timestamp};
 
+use crate::sim::groups::GROUP_QUEUE;
 use crate::sim::profile::Profile;
 
 pub(crate) const QMGRS: [&str; 2] = ["QM1", "QM2"];
@@ -15,6 +16,8 @@ pub(crate) const THRESHOLD: u32 = 2;
 /// `MAXDEPTH` of `FULL.Q`.
 const FULL_DEPTH: u64 = 3;
 pub(crate) const DEAD_LETTER_QUEUE: &str = "DEAD.Q";
+/// Where reports go.
+pub(crate) const REPORT_QUEUE: &str = "REPORT.Q";
 pub(crate) const BACKOUT_QUEUE: &str = "BACKOUT.Q";
 
 /// The metadata of both nodes.
@@ -65,6 +68,7 @@ impl Metadata {
         let attributes = pairs(&[("STRSTPEV", word("DISABLED"))]);
         self.apply(node, Action::AlterQueueManager { attributes });
         self.local(node, "LOCAL.Q", &[]);
+        self.local(node, REPORT_QUEUE, &[]);
         self.local(node, BACKOUT_QUEUE, &[]);
         let threshold = ("BOTHRESH", number(u64::from(THRESHOLD)));
         let backout = ("BOQNAME", text(BACKOUT_QUEUE));
@@ -101,6 +105,7 @@ impl Metadata {
     fn receiving_end(&mut self, profile: &Profile) {
         self.local(1, "IN.Q", &[]);
         self.local(1, "OUT.Q", &[]);
+        self.local(1, GROUP_QUEUE, &[]);
         self.local(1, "FULL.Q", &[("MAXDEPTH", number(FULL_DEPTH))]);
         let mut receiver = message_channel(profile, 1);
         receiver.extend([("MRRTY", number(2)), ("MRTMR", number(200))]);

@@ -13,6 +13,7 @@ use ferrymq_types::{Change, ObjectId, Position, Sequence, Timestamp, WriteSet};
 
 use crate::invariants::{Check, inv_s1_store_opens, violated};
 use crate::sim::node::{Answer, Asked, Asker, Held, Running};
+use crate::sim::reports::body_of_report;
 use crate::sim::rows::{SimRows, plan};
 use crate::sim::words;
 use crate::sim::world::{Event, Phase, World, after};
@@ -236,6 +237,14 @@ impl World {
         {
             *last_committed = (*last_committed).max(running.prepared);
         }
+        match (fault, &mut request) {
+            (Some(Fault::GroupsInPhysicalOrder), Request::Get(get)) => get.logical_order = false,
+            (Some(Fault::IncompleteGroups), Request::Get(get)) => {
+                get.all_messages_available = false;
+            }
+            (Some(Fault::GroupsNotNumbered), Request::Put(put)) => put.logical_order = false,
+            _ => {}
+        }
         running.next_request += 1;
         let id = RequestId(running.next_request);
         running.asked.insert(id, Asked { asker, early });
@@ -430,7 +439,26 @@ impl World {
                     set.changes.retain(|c| !is_removal(c));
                 }
             }
-            Fault::AnswerBeforeDurable
+            Fault::ReportsApart => {
+                // Its row and its body, which has the same number.
+                let reports: Vec<_> = set.changes.iter().filter_map(body_of_report).collect();
+                let (kept, changes) = set.changes.into_iter().partition(|c| match c {
+                    Change::SetBody { id, .. } => reports.contains(id),
+                    other => body_of_report(other).is_some(),
+                });
+                set.changes = changes;
+                let earlier = std::mem::replace(&mut running.stash, kept);
+                set.changes.extend(earlier);
+            }
+            Fault::ReportsWithoutCause => {
+                if set.changes.iter().any(|c| body_of_report(c).is_some()) && !is_unit {
+                    set.changes.retain(|c| !is_removal(c));
+                }
+            }
+            Fault::GroupsInPhysicalOrder
+            | Fault::IncompleteGroups
+            | Fault::GroupsNotNumbered
+            | Fault::AnswerBeforeDurable
             | Fault::PrepareNotAwaited
             | Fault::OldStreamAccepted
             | Fault::SettleWithoutComparing

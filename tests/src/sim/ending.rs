@@ -7,6 +7,7 @@ use crate::invariants::{
     self, Check, Dump, Dumped, Violation, inv_c3_no_invention, inv_c6_bytes_intact, violated,
 };
 use crate::sim::channel::Link;
+use crate::sim::reports::is_report;
 use crate::sim::world::{Phase, World};
 use crate::sim::{QMGRS, XMITQ};
 
@@ -81,6 +82,7 @@ impl World {
 
     pub(crate) fn end(&mut self) -> Check {
         let dump = self.dump()?;
+        self.statistics.reports += dump.reports.len() as u64;
         invariants::at_rest(&self.oracle, &dump)?;
         for node in [0, 1] {
             self.crash(node);
@@ -161,6 +163,8 @@ impl World {
             for (queue, statistics) in queues {
                 let items = dump.items.iter();
                 let count = items.filter(|i| i.node == node && i.queue == queue).count() as u64;
+                let reports = dump.reports_on.get(&(node, queue.clone()));
+                let count = count + reports.copied().unwrap_or_default();
                 let depth = (statistics.depth, statistics.uncommitted, count);
                 dump.depths.insert((node, queue), depth);
             }
@@ -184,6 +188,13 @@ impl World {
                     Some(message) => (**message).clone(),
                     None => self.stored(node, &item)?,
                 };
+                if is_report(&stored.descriptor) {
+                    let uid = inv_c3_no_invention::reported(&self.oracle, &stored)?;
+                    let feedback = stored.descriptor.feedback;
+                    *dump.reports.entry((uid, feedback)).or_default() += 1;
+                    *dump.reports_on.entry((node, name)).or_default() += 1;
+                    continue;
+                }
                 let sight = self.sight(node, name.as_str(), &stored, item.backout_count);
                 let put = inv_c3_no_invention::known(&self.oracle, &sight)?;
                 inv_c6_bytes_intact::seen(put, &sight)?;

@@ -27,11 +27,21 @@ pub enum Fault {
     BodiesMixedUp,
     /// A unit of work is journaled without its gets (invariant A3).
     GetsOfUnitForgotten,
+    /// Gets of groups are not in logical order (invariant G1).
+    GroupsInPhysicalOrder,
+    /// Groups are got before they are complete (invariant G1).
+    IncompleteGroups,
+    /// Puts of groups are not in logical order (invariant G1).
+    GroupsNotNumbered,
+    /// A report is journaled one write set after what it reports (invariant T1).
+    ReportsApart,
+    /// A report is journaled though its cause is not (invariant T1).
+    ReportsWithoutCause,
 }
 
 impl Fault {
     /// Every one.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 17] = [
         Self::AnswerBeforeDurable,
         Self::SequenceApart,
         Self::PrepareNotAwaited,
@@ -44,5 +54,10 @@ impl Fault {
         Self::GetForgotten,
         Self::BodiesMixedUp,
         Self::GetsOfUnitForgotten,
+        Self::GroupsInPhysicalOrder,
+        Self::IncompleteGroups,
+        Self::GroupsNotNumbered,
+        Self::ReportsApart,
+        Self::ReportsWithoutCause,
     ];
 }

@@ -12,17 +12,20 @@ mod dice;
 mod driver;
 mod ending;
 mod fault;
+mod groups;
 mod node;
 mod observe;
 mod profile;
+mod reports;
 mod rows;
 mod trace;
 mod words;
 mod world;
 
 pub use crate::invariants::Violation;
-pub(crate) use definitions::{BACKOUT_QUEUE, DEAD_LETTER_QUEUE, QMGRS, XMITQ};
+pub(crate) use definitions::{BACKOUT_QUEUE, DEAD_LETTER_QUEUE, QMGRS, REPORT_QUEUE, XMITQ};
 pub use fault::Fault;
+pub(crate) use groups::Member;
 
 use world::World;
 
@@ -59,6 +62,10 @@ pub struct Statistics {
     pub puts: u64,
     /// Gets that found a message.
     pub gets: u64,
+    /// Those of them that were messages of groups.
+    pub group_gets: u64,
+    /// Reports on queues at the end.
+    pub reports: u64,
     /// Units of work that committed.
     pub commits: u64,
     /// Batches that the receiver committed.
@@ -84,6 +91,8 @@ impl std::ops::AddAssign for Statistics {
         self.events += other.events;
         self.puts += other.puts;
         self.gets += other.gets;
+        self.group_gets += other.group_gets;
+        self.reports += other.reports;
         self.commits += other.commits;
         self.batches += other.batches;
         self.crashes += other.crashes;

@@ -111,6 +111,8 @@ pub(crate) enum Asker {
 /// What a client asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum What {
+    Open,
+    Close,
     Put(Uid),
     Get {
         node: usize,

@@ -13,6 +13,7 @@ use crate::invariants::{
 use crate::oracle::{Sight, Uid, short};
 use crate::sim::definitions::THRESHOLD;
 use crate::sim::node::{Answer, Asker, What};
+use crate::sim::reports::is_report;
 use crate::sim::world::World;
 use crate::sim::{QMGRS, XMITQ};
 
@@ -25,6 +26,7 @@ impl World {
                 sequence,
                 row,
             } = change
+                && !is_report(&row.descriptor)
                 && let Some(uid) = Uid::read(&row.descriptor.correlation_id)
             {
                 self.nodes[node].places.insert((*queue, *sequence), uid);
@@ -115,7 +117,12 @@ impl World {
         let Some(uid) = self.nodes[node].places.get(&(queue, sequence)).copied() else {
             return Ok(());
         };
-        let (target, name) = self.oracle.put(uid).target;
+        let put = self.oracle.put(uid);
+        // One that has expired may be read for its report.
+        if put.expires_at.is_some_and(|at| at <= self.now) {
+            return Ok(());
+        }
+        let (target, name) = put.target;
         let name = QueueName::new(name).expect("a constant that is a name");
         let id = self.nodes[node]
             .running
@@ -142,12 +149,19 @@ impl World {
                 format!("{} answers 2195: {failure:?}", QMGRS[node]),
             );
         }
-        let Asker::Client { what, .. } = asker else {
+        let Asker::Client { client, life, what } = asker else {
             return Ok(None);
         };
+        if self.has_groups(*client, *life) {
+            self.group_answered(*client, *what, answer)?;
+        }
         match (*what, answer) {
             (What::Put(uid), Ok(Reply::Put(done))) => {
                 self.oracle.put_taken(uid, done.message_id, self.now)?;
+                if !done.group_id.is_none() {
+                    let member = (done.group_id, done.message_sequence_number);
+                    self.oracle.put_in_group(uid, member);
+                }
             }
             (What::Get { node, queue, unit }, Ok(Reply::Got(got))) => {
                 self.statistics.gets += 1;
@@ -161,7 +175,8 @@ impl World {
             }
             (What::Commit(unit), Ok(_)) => self.oracle.unit_committing(unit),
             (What::BackOut(unit), Ok(_)) => self.oracle.unit_backed_out(unit),
-            (What::Begin(_) | What::Outcome(_), _) | (_, Ok(_) | Err(_)) => {}
+            (What::Begin(_) | What::Outcome(_) | What::Open | What::Close, _)
+            | (_, Ok(_) | Err(_)) => {}
         }
         Ok(None)
     }
@@ -214,6 +229,8 @@ impl World {
             }
             (
                 What::Begin(_)
+                | What::Open
+                | What::Close
                 | What::Get { .. }
                 | What::Browse { .. }
                 | What::BackOut(_)

@@ -54,7 +54,7 @@ impl Profile {
             batch_interval: dice.pick(&[0, 0, 0, 20, 200]),
             disconnect_interval: dice.pick(&[0, 2, 60]),
             cache_bytes: dice.pick(&[0, 2_000, 20_000, 100_000_000]),
-            requests: dice.between(10, 30),
+            requests: dice.between(8, 22),
             crashes,
             cuts,
             operator_acts,
