@@ -66,6 +66,10 @@ pub struct Bind {
     pub last_confirmed: u64,
     /// The number of the last message whose confirmation was, or may have been, asked for.
     pub last_sent: u64,
+    /// The number before the first one of the generation.
+    pub start: u64,
+    /// `LUWID` of the batch that the partner confirmed last; all zeros for none.
+    pub last_batch: UnitOfWorkId,
     /// `BATCHSZ`, messages.
     pub batch_size: u32,
     /// `MAXMSGL`, bytes.

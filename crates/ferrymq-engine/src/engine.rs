@@ -339,13 +339,23 @@ impl Engine {
                 reason,
             } => self.sender_discard(step, connection, &channel, sequence, reason),
             Request::CloseSender { channel } => self.close_sender(step, connection, &channel),
-            Request::ResetSender { channel } => self.reset_sender(step, channel),
+            Request::ResetSender { channel, number } => self.reset_sender(step, channel, number),
+            Request::ResetReceiver { channel, number } => {
+                self.reset_receiver(step, &channel, number)
+            }
+            Request::ResolveSender { channel, commit } => {
+                self.resolve_sender(step, &channel, commit)
+            }
             Request::OpenReceiver {
                 channel,
                 sender,
                 sender_name,
                 generation,
-            } => self.open_receiver(step, connection, (channel, sender), sender_name, generation),
+                claim,
+            } => {
+                let key = (channel, sender);
+                self.open_receiver(step, connection, key, sender_name, generation, claim)
+            }
             Request::CommitReceived {
                 channel,
                 sender,

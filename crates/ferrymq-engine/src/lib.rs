@@ -58,5 +58,5 @@ pub use report::{REPORT_DATA_LENGTH, account_name, report_about};
 pub use request::{
     Browse, BrowseStep, ConnectionId, Context, ContextUse, FetchId, Fetched, Get, HandleId, Input,
     InputUse, Many, MatchIds, Object, ObjectName, OpenOptions, Put, PutOptions, Request, RequestId,
-    Settlement, Source,
+    SenderClaim, Settlement, Source,
 };

@@ -602,10 +602,31 @@ pub enum Request {
         /// The channel.
         channel: ChannelName,
     },
-    /// Start again at generation + 1 and number 0. 9005 while a batch is in doubt. Reply: [`crate::Reply::Done`].
+    /// `RESET CHANNEL` of a sender: a new generation, whose first message has this number. While the channel is open it waits
+    /// for the next start with nothing in doubt. 4025 while the channel rests with a batch in doubt: resolve it first. Reply:
+    /// [`crate::Reply::Done`].
     ResetSender {
         /// The channel.
         channel: ChannelName,
+        /// `SEQNUM`, from 1.
+        number: u32,
+    },
+    /// `RESET CHANNEL` of a receiver: each sender that is known here must go on with this number at its next bind, and what was
+    /// committed here counts no more. 3065 if no sender is known and the number is not 1, with which every new sender begins.
+    /// Reply: [`crate::Reply::Done`].
+    ResetReceiver {
+        /// The channel.
+        channel: ChannelName,
+        /// `SEQNUM`, from 1, as `SEQWRAP` shows it.
+        number: u32,
+    },
+    /// `RESOLVE CHANNEL`: all batches in doubt are taken as committed by the partner, or as not. 4031 while the channel is open.
+    /// Nothing in doubt is no failure. Reply: [`crate::Reply::Done`].
+    ResolveSender {
+        /// The channel.
+        channel: ChannelName,
+        /// `ACTION(COMMIT)`: their messages leave the transmission queue. Else they are available on it again.
+        commit: bool,
     },
     /// A sender has bound to a receiving channel here: from now on only this connection may commit for it (rule U5); what an
     /// older one put and did not commit is backed out. Reply: [`crate::Reply::Receiver`].
@@ -618,6 +639,8 @@ pub enum Request {
         sender_name: QueueManagerName,
         /// The sender's generation. An older one than was seen is refused with 9005.
         generation: u64,
+        /// What the sender says of its numbers.
+        claim: SenderClaim,
     },
     /// Commit a batch: the messages that were put under `batch`, and the channel's last number, in one write set. Only if this
     /// connection's bind is the newest and `first_number` is the last committed + 1, else 9006 or 9005 and the batch is backed
@@ -656,4 +679,19 @@ pub enum Request {
     },
     /// What is remembered of all channels. Reply: [`crate::Reply::Channels`].
     ChannelRows,
+}
+
+/// What a sender says of its numbers when it binds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SenderClaim {
+    /// The number before the first one of its generation.
+    pub start: u64,
+    /// The last one that was confirmed.
+    pub last_confirmed: u64,
+    /// The last one whose confirmation may have been asked for.
+    pub last_sent: u64,
+    /// `LUWID` of the batch that was confirmed last.
+    pub last_batch: UnitOfWorkId,
+    /// The number after `last_confirmed`, as `SEQWRAP` shows it.
+    pub next_shown: u32,
 }

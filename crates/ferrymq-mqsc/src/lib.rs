@@ -31,7 +31,7 @@ pub use parse::parse;
 pub use report::{Answer, Report};
 pub use script::{COMMAND_LENGTH_MAX, FedLine, LINE_LENGTH_MAX, ScriptError, ScriptReader};
 pub use statement::{
-    Display, DisplayNoun, Filter, FilterValue, Operator, Pattern, Requested, Statement, StopMode,
-    StopStatus,
+    Display, DisplayNoun, Filter, FilterValue, Operator, Pattern, Requested, ResolveAction,
+    Statement, StopMode, StopStatus,
 };
 pub use status::{ChannelState, ChannelStatus, QueueStatus, RuntimeStatus};

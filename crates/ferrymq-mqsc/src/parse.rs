@@ -9,10 +9,17 @@ use ferrymq_types::{ChannelName, NameError, QueueManagerName, QueueName};
 use crate::display_table::{shown, shown_words};
 use crate::lex::{Clause, Item, lex};
 use crate::statement::{
-    Display, DisplayNoun, Filter, FilterValue, Operator, Pattern, Requested, Statement, StopMode,
-    StopStatus, settable_words,
+    Display, DisplayNoun, Filter, FilterValue, Operator, Pattern, Requested, ResolveAction,
+    Statement, StopMode, StopStatus, settable_words,
 };
 use crate::{SyntaxError, words};
+
+/// Highest `SEQNUM`.
+const SEQUENCE_MAX: u32 = 999_999_999;
+/// Lowest and highest `DATALEN`.
+const PING_LENGTHS: core::ops::RangeInclusive<u32> = 16..=32_768;
+/// `DATALEN` where none is given.
+const PING_LENGTH: u32 = 64;
 
 /// Reads one command, its lines joined.
 ///
@@ -91,6 +98,9 @@ fn statement(
         | ("DISPLAY", "CHSTATUS" | "PROCESS") => display(noun, second, rest),
         ("START", "CHANNEL") => start_channel(second, rest),
         ("STOP", "CHANNEL") => stop_channel(second, rest),
+        ("RESET", "CHANNEL") => reset_channel(second, rest),
+        ("RESOLVE", "CHANNEL") => resolve_channel(second, rest),
+        ("PING", "CHANNEL") => ping_channel(second, rest),
         ("CLEAR", "QLOCAL") => {
             let name = queue_name(second)?;
             rest.none_left()?;
@@ -516,6 +526,70 @@ fn stop_channel(second: &Clause, rest: Clauses) -> Result<Statement, SyntaxError
         connection_name: connection,
         queue_manager: partner,
         ignore_state: ignore.unwrap_or(false),
+    })
+}
+
+/// A number within limits.
+fn number(clause: &Clause, limits: core::ops::RangeInclusive<u32>) -> Result<u32, SyntaxError> {
+    let item = value(clause)?;
+    item.text
+        .parse()
+        .ok()
+        .filter(|n| limits.contains(n))
+        .ok_or_else(|| {
+            let message = format!("allowed is {} to {}", limits.start(), limits.end());
+            SyntaxError::at(item.end, &item.text, message)
+        })
+}
+
+/// Source: IBM MQ, "RESET CHANNEL".
+fn reset_channel(second: &Clause, rest: Clauses) -> Result<Statement, SyntaxError> {
+    let name = channel_name(second)?;
+    let mut sequence = None;
+    for clause in rest {
+        if clause.keyword == "SEQNUM" {
+            once(&mut sequence, &clause, number(&clause, 1..=SEQUENCE_MAX)?)?;
+        } else {
+            return Err(wrong(&clause, "not a word of RESET CHANNEL").suggest(["SEQNUM"]));
+        }
+    }
+    Ok(Statement::ResetChannel {
+        name,
+        number: sequence.unwrap_or(1),
+    })
+}
+
+/// Source: IBM MQ, "RESOLVE CHANNEL".
+fn resolve_channel(second: &Clause, rest: Clauses) -> Result<Statement, SyntaxError> {
+    let name = channel_name(second)?;
+    let mut action = None;
+    for clause in rest {
+        if clause.keyword == "ACTION" {
+            let chosen = choice(&clause, &ResolveAction::ALL, ResolveAction::word)?;
+            once(&mut action, &clause, chosen)?;
+        } else {
+            return Err(wrong(&clause, "not a word of RESOLVE CHANNEL").suggest(["ACTION"]));
+        }
+    }
+    let action =
+        action.ok_or_else(|| SyntaxError::at(second.end, "", "RESOLVE CHANNEL needs an ACTION"))?;
+    Ok(Statement::ResolveChannel { name, action })
+}
+
+/// Source: IBM MQ, "PING CHANNEL".
+fn ping_channel(second: &Clause, rest: Clauses) -> Result<Statement, SyntaxError> {
+    let name = channel_name(second)?;
+    let mut length = None;
+    for clause in rest {
+        if clause.keyword == "DATALEN" {
+            once(&mut length, &clause, number(&clause, PING_LENGTHS)?)?;
+        } else {
+            return Err(wrong(&clause, "not a word of PING CHANNEL").suggest(["DATALEN"]));
+        }
+    }
+    Ok(Statement::PingChannel {
+        name,
+        data_length: length.unwrap_or(PING_LENGTH),
     })
 }
 

@@ -23,6 +23,8 @@ pub struct Answer {
 
 const CHANNEL_STATUS_NOT_FOUND: ReasonCode = ReasonCode::new(3065);
 const COMMAND_FAILED: ReasonCode = ReasonCode::new(3008);
+const CHANNEL_IN_DOUBT: ReasonCode = ReasonCode::new(4025);
+const CHANNEL_TYPE_ERROR: ReasonCode = ReasonCode::new(4034);
 const CHANNEL_IN_USE: ReasonCode = ReasonCode::new(4031);
 const CHANNEL_NOT_FOUND: ReasonCode = ReasonCode::new(4032);
 const CHANNEL_NOT_ACTIVE: ReasonCode = ReasonCode::new(4064);
@@ -105,6 +107,24 @@ impl Answer {
         Self::done("AMQ8019I", "Stop FerryMQ channel accepted.")
     }
 
+    /// `RESET CHANNEL`.
+    #[must_use]
+    pub fn channel_reset() -> Self {
+        Self::done("AMQ8023I", "FerryMQ channel reset.")
+    }
+
+    /// `RESOLVE CHANNEL`.
+    #[must_use]
+    pub fn channel_resolved() -> Self {
+        Self::done("AMQ8025I", "FerryMQ channel resolved.")
+    }
+
+    /// `PING CHANNEL`.
+    #[must_use]
+    pub fn channel_pinged() -> Self {
+        Self::done("AMQ8020I", "Ping FerryMQ channel complete.")
+    }
+
     /// `CLEAR QLOCAL`.
     #[must_use]
     pub fn queue_cleared() -> Self {
@@ -132,6 +152,14 @@ impl Answer {
             }
             ReasonCode::OBJECT_IN_USE => ("AMQ8148E", format!("FerryMQ object {object} in use.")),
             ReasonCode::OBJECT_DAMAGED => ("AMQ8149S", format!("FerryMQ object {object} damaged.")),
+            CHANNEL_IN_DOUBT => (
+                "AMQ9507E",
+                format!("Channel '{object}' is currently in doubt."),
+            ),
+            CHANNEL_TYPE_ERROR => (
+                "FMQ8001E",
+                format!("Channel '{object}' is of a type that the command is not for."),
+            ),
             CHANNEL_NOT_FOUND => ("AMQ8227E", format!("Channel {object} not found.")),
             CHANNEL_STATUS_NOT_FOUND => ("AMQ8420I", "Channel Status not found.".to_owned()),
             CHANNEL_IN_USE => ("AMQ9514E", format!("Channel '{object}' is in use.")),

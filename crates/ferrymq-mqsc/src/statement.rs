@@ -76,6 +76,27 @@ pub enum Statement {
         /// `IGNSTATE(YES)`: that it is stopped already is no failure.
         ignore_state: bool,
     },
+    /// `RESET CHANNEL`.
+    ResetChannel {
+        /// The channel.
+        name: ChannelName,
+        /// `SEQNUM`: the number of the next message, 1 to 999 999 999.
+        number: u32,
+    },
+    /// `RESOLVE CHANNEL`.
+    ResolveChannel {
+        /// The channel.
+        name: ChannelName,
+        /// `ACTION`.
+        action: ResolveAction,
+    },
+    /// `PING CHANNEL`.
+    PingChannel {
+        /// The channel.
+        name: ChannelName,
+        /// `DATALEN`: bytes of test data, 16 to 32 768.
+        data_length: u32,
+    },
     /// `CLEAR QLOCAL`.
     ClearQueue {
         /// The queue.
@@ -112,6 +133,15 @@ pub enum StopStatus {
     Stopped,
     /// `INACTIVE`: until anything starts it.
     Inactive,
+}
+
+/// What becomes of batches in doubt. `ACTION`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ResolveAction {
+    /// `COMMIT`: the partner has them, they leave the transmission queue.
+    Commit,
+    /// `BACKOUT`: the partner has them not, they are sent again.
+    Backout,
 }
 
 /// `DISPLAY`.
@@ -343,6 +373,9 @@ impl Statement {
             Self::Display(_)
             | Self::StartChannel { .. }
             | Self::StopChannel { .. }
+            | Self::ResetChannel { .. }
+            | Self::ResolveChannel { .. }
+            | Self::PingChannel { .. }
             | Self::ClearQueue { .. }
             | Self::PingQueueManager
             | Self::End
@@ -485,6 +518,24 @@ impl fmt::Display for Statement {
                 }
                 ignore(f, *ignore_state)
             }
+            Self::ResetChannel { name, number } => {
+                write!(
+                    f,
+                    "RESET CHANNEL({}) SEQNUM({number})",
+                    quote(name.as_str())
+                )
+            }
+            Self::ResolveChannel { name, action } => write!(
+                f,
+                "RESOLVE CHANNEL({}) ACTION({})",
+                quote(name.as_str()),
+                action.word()
+            ),
+            Self::PingChannel { name, data_length } => write!(
+                f,
+                "PING CHANNEL({}) DATALEN({data_length})",
+                quote(name.as_str())
+            ),
             Self::ClearQueue { name } => write!(f, "CLEAR QLOCAL({})", quote(name.as_str())),
             Self::PingQueueManager => f.write_str("PING QMGR"),
             Self::End => f.write_str("END"),
@@ -518,6 +569,20 @@ impl StopStatus {
         match self {
             Self::Stopped => "STOPPED",
             Self::Inactive => "INACTIVE",
+        }
+    }
+}
+
+impl ResolveAction {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Commit, Self::Backout];
+
+    /// Its word.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Commit => "COMMIT",
+            Self::Backout => "BACKOUT",
         }
     }
 }

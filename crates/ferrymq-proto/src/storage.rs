@@ -525,6 +525,8 @@ impl From<&SenderRow> for pb::SenderRow {
                 .as_ref()
                 .map(|(name, _)| name.as_str().to_owned()),
             partner_id: row.partner.as_ref().map(|(_, id)| bytes_of(id.as_bytes())),
+            start: row.start,
+            reset_to: row.reset_to,
         }
     }
 }
@@ -560,6 +562,8 @@ impl TryFrom<pb::SenderRow> for SenderRow {
                 })
                 .collect::<Result<_, FormatError>>()?,
             partner,
+            start: row.start,
+            reset_to: row.reset_to,
         })
     }
 }
@@ -573,6 +577,7 @@ impl From<&ReceiverRow> for pb::ReceiverRow {
             generation: row.generation,
             last_committed: row.last_committed,
             last_batch: bytes_of(row.last_batch.as_bytes()),
+            reset_to: row.reset_to,
         }
     }
 }
@@ -587,6 +592,7 @@ impl TryFrom<pb::ReceiverRow> for ReceiverRow {
             generation: row.generation,
             last_committed: row.last_committed,
             last_batch: id("last_batch", &row.last_batch)?,
+            reset_to: row.reset_to,
         })
     }
 }

@@ -8,8 +8,8 @@ use ferrymq_engine::{Failure, QueueStatistics, Reply, Request};
 use ferrymq_metadata::ProposeError;
 use ferrymq_mqsc::{Answer, ChannelState, ChannelStatus, QueueStatus, RuntimeStatus, Statement};
 use ferrymq_objects::{
-    Action, Applied, AttributeValue, Attributes, Command, DeleteKind, MessageSpeed, ObjectKind,
-    OperatorMessage, QueueManager,
+    Action, Applied, AttributeValue, Attributes, Channel, Command, DeleteKind, MessageSpeed,
+    ObjectKind, OperatorMessage, QueueManager,
 };
 use ferrymq_types::{ChannelName, QueueManagerName, QueueName, ReasonCode, Timestamp};
 use tracing::info;
@@ -130,6 +130,22 @@ impl Executor<'_> {
                 let result = self.local.channels.stop_channel(&name, mode, status).await;
                 channel_answer(&name, result, Answer::channel_stop_accepted())
             }
+            Statement::ResetChannel { name, number } => {
+                let result = self.local.channels.reset_channel(&name, number).await;
+                channel_answer(&name, result, Answer::channel_reset())
+            }
+            Statement::ResolveChannel { name, action } => {
+                let commit = match action {
+                    ferrymq_mqsc::ResolveAction::Commit => true,
+                    ferrymq_mqsc::ResolveAction::Backout => false,
+                };
+                let result = self.local.channels.resolve_channel(&name, commit).await;
+                channel_answer(&name, result, Answer::channel_resolved())
+            }
+            Statement::PingChannel { name, data_length } => {
+                let result = self.local.channels.ping_channel(&name, data_length).await;
+                channel_answer(&name, result, Answer::channel_pinged())
+            }
             Statement::ClearQueue { name } => {
                 let request = Request::Clear {
                     queue: name.clone(),
@@ -213,6 +229,11 @@ impl Executor<'_> {
                 if active {
                     return Answer::failed(ReasonCode::new(4031), name);
                 }
+                match self.is_in_doubt(name).await {
+                    Ok(false) => {}
+                    Ok(true) => return Answer::failed(ReasonCode::new(4025), name),
+                    Err(failure) => return Answer::failed(failure.reason, name),
+                }
                 None
             }
             DeleteKind::Kind(
@@ -263,6 +284,16 @@ impl Executor<'_> {
         }
     }
 
+    /// Whether a sender of this name has batches in doubt: it must be resolved before it is deleted.
+    async fn is_in_doubt(&self, name: &str) -> Result<bool, Failure> {
+        match self.ask(Request::ChannelRows).await? {
+            Reply::Channels { senders, .. } => Ok(senders
+                .iter()
+                .any(|row| row.channel.as_str() == name && !row.in_doubt.is_empty())),
+            _ => Err(ReasonCode::UNEXPECTED_ERROR.into()),
+        }
+    }
+
     /// What DISPLAY needs to know of the running queue manager.
     async fn status(&self) -> Result<RuntimeStatus, Failure> {
         let now = self.node.clock().now();
@@ -293,20 +324,30 @@ impl Executor<'_> {
         let idle = |channels: &[ChannelStatus], name: &ChannelName| {
             channels.iter().all(|c| c.name != *name)
         };
-        for row in senders
-            .iter()
-            .filter(|row| objects.channels.contains_key(&row.channel))
-        {
-            if idle(&channels, &row.channel) {
-                channels.push(saved_sender(row, stopped.contains(&row.channel)));
+        for row in &senders {
+            let Some(definition) = objects.channels.get(&row.channel) else {
+                continue;
+            };
+            let wrap = sequence_wrap(definition);
+            match channels.iter_mut().find(|c| c.name == row.channel) {
+                // What an MCA at rest knows may be older than what an operator resolved or reset since.
+                Some(status) if !status.mca_running => saved_sender(row, wrap, status),
+                Some(_) => {}
+                None => {
+                    let state = saved_state(stopped.contains(&row.channel));
+                    let kind = ObjectKind::SenderChannel;
+                    let mut status = ChannelStatus::new(row.channel.clone(), kind, state);
+                    saved_sender(row, wrap, &mut status);
+                    channels.push(status);
+                }
             }
         }
-        for row in receivers
-            .iter()
-            .filter(|row| objects.channels.contains_key(&row.channel))
-        {
-            if idle(&channels, &row.channel) {
-                channels.push(saved_receiver(row, stopped.contains(&row.channel)));
+        let running = channels.len();
+        for row in &receivers {
+            let runs = channels.iter().take(running).any(|c| c.name == row.channel);
+            if let (false, Some(definition)) = (runs, objects.channels.get(&row.channel)) {
+                let wrap = sequence_wrap(definition);
+                channels.push(saved_receiver(row, wrap, stopped.contains(&row.channel)));
             }
         }
         for name in &stopped {
@@ -351,6 +392,13 @@ fn channel_answer(
 ) -> Answer {
     match result {
         Ok(()) => done,
+        Err(ChannelCommandError::Ping(failure)) => {
+            let message = OperatorMessage {
+                id: failure.id,
+                text: format!("Channel '{name}': {failure}."),
+            };
+            Answer::message(&message, failure.reason)
+        }
         Err(error) => Answer::failed(error.reason(), name.as_str()),
     }
 }
@@ -437,31 +485,35 @@ fn saved_state(stopped: bool) -> ChannelState {
     }
 }
 
-fn saved_sender(row: &ferrymq_types::SenderRow, stopped: bool) -> ChannelStatus {
-    let batch = row.in_doubt.first();
-    let last = row.in_doubt.last();
-    ChannelStatus {
-        remote_queue_manager: row.partner.as_ref().map(|(name, _)| name.clone()),
-        in_doubt: batch.is_some(),
-        current_luwid: batch.map(|b| b.id).unwrap_or_default(),
-        current_messages: batch.map_or(0, |b| b.messages.len() as u64),
-        current_sequence: last.map_or(row.last_confirmed, |b| b.last_number),
-        last_luwid: row.last_batch,
-        last_sequence: row.last_confirmed,
-        ..ChannelStatus::new(
-            row.channel.clone(),
-            ObjectKind::SenderChannel,
-            saved_state(stopped),
-        )
+fn sequence_wrap(channel: &Channel) -> u32 {
+    match channel {
+        Channel::Sender(c) => c.sequence_wrap,
+        Channel::Receiver(c) => c.sequence_wrap,
+        Channel::ServerConnection(_) => 0,
     }
 }
 
-fn saved_receiver(row: &ferrymq_types::ReceiverRow, stopped: bool) -> ChannelStatus {
+/// What is stored of a sender: all batches in doubt together, under the id of the oldest.
+fn saved_sender(row: &ferrymq_types::SenderRow, wrap: u32, status: &mut ChannelStatus) {
+    let shown = |number| mca::shown_number(number, wrap);
+    let oldest = row.in_doubt.first();
+    let last = row.in_doubt.last();
+    status.remote_queue_manager = row.partner.as_ref().map(|(name, _)| name.clone());
+    status.in_doubt = oldest.is_some();
+    status.current_luwid = oldest.map(|b| b.id).unwrap_or_default();
+    status.current_messages = row.in_doubt.iter().map(|b| b.messages.len() as u64).sum();
+    status.current_sequence = shown(last.map_or(row.last_confirmed, |b| b.last_number));
+    status.last_luwid = row.last_batch;
+    status.last_sequence = shown(row.last_confirmed);
+}
+
+fn saved_receiver(row: &ferrymq_types::ReceiverRow, wrap: u32, stopped: bool) -> ChannelStatus {
+    let last = mca::shown_number(row.last_committed, wrap);
     ChannelStatus {
         remote_queue_manager: Some(row.sender_name.clone()),
         last_luwid: row.last_batch,
-        last_sequence: row.last_committed,
-        current_sequence: row.last_committed,
+        last_sequence: last,
+        current_sequence: last,
         ..ChannelStatus::new(
             row.channel.clone(),
             ObjectKind::ReceiverChannel,

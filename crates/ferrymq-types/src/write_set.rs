@@ -163,6 +163,10 @@ pub struct SenderRow {
     pub in_doubt: Vec<BatchInDoubt>,
     /// The partner that confirmed last, if any did.
     pub partner: Option<(QueueManagerName, QueueManagerId)>,
+    /// The number before the first one of this generation: 0, or what `RESET CHANNEL` with another `SEQNUM` than 1 said.
+    pub start: u64,
+    /// `RESETSEQ`: a reset that waits for the next start; the number of the first message then.
+    pub reset_to: Option<u32>,
 }
 
 /// What a receiving channel remembers. Keyed by channel name and the sender's queue manager id.
@@ -180,6 +184,8 @@ pub struct ReceiverRow {
     pub last_committed: u64,
     /// `LSTLUWID`.
     pub last_batch: UnitOfWorkId,
+    /// `RESETSEQ`: the number, as `SEQWRAP` shows it, that the next bind must go on with; an operator says so.
+    pub reset_to: Option<u32>,
 }
 
 /// How a unit of work ended.

@@ -1,14 +1,20 @@
 //! How a conversation begins at the receiving end: the checks, the record, the answer.
 
-use ferrymq_engine::{Reply, Request};
+use ferrymq_engine::{Reply, Request, SenderClaim};
 use ferrymq_objects::MessageSpeed;
 use ferrymq_types::{ReasonCode, Timestamp};
 
 use super::{Agreed, Effects, Phase, ReceiverEffect, ReceiverMca, ReceiverTimer};
 use crate::{
     Answer, Bind, BindAccepted, ChannelState, CloseReason, Event, PROTOCOL_VERSION, ReceiverFrame,
-    silence_limit,
+    shown_number, silence_limit,
 };
+
+/// The number of the message that a sender goes on with, as `SEQWRAP` shows it.
+fn next_shown(bind: &Bind) -> u32 {
+    let next = bind.last_confirmed.saturating_add(1);
+    u32::try_from(shown_number(next, bind.sequence_wrap)).unwrap_or(u32::MAX)
+}
 
 impl ReceiverMca {
     pub(super) fn bind_received(&mut self, bind: Bind, effects: &mut Effects) {
@@ -24,6 +30,13 @@ impl ReceiverMca {
                 sender: bind.queue_manager_id,
                 sender_name: bind.queue_manager.clone(),
                 generation: bind.generation,
+                claim: SenderClaim {
+                    start: bind.start,
+                    last_confirmed: bind.last_confirmed,
+                    last_sent: bind.last_sent,
+                    last_batch: bind.last_batch,
+                    next_shown: next_shown(&bind),
+                },
             },
             effects,
         );
@@ -58,6 +71,7 @@ impl ReceiverMca {
         let sensible = bind.generation > 0
             && bind.batch_size > 0
             && bind.message_length_max > 0
+            && bind.start <= bind.last_confirmed
             && bind.last_confirmed <= bind.last_sent;
         if !sensible {
             let text = "the bind holds a value that it may not".into();
@@ -99,6 +113,21 @@ impl ReceiverMca {
                 return;
             }
         };
+        if let Some(expected) = row.reset_to {
+            let text = if bind.last_sent > bind.last_confirmed {
+                "RESET CHANNEL was said here, but the partner is in doubt and must be resolved first"
+            } else {
+                "the partner does not go on with the number that RESET CHANNEL said here"
+            };
+            let event = Event::SequenceError {
+                here: u64::from(expected),
+                there: u64::from(next_shown(bind)),
+                text: text.into(),
+            };
+            self.report(event, effects);
+            self.close(CloseReason::SequenceError, text, effects);
+            return;
+        }
         // Rule U6, invariant H4: both ends count the same messages, or somebody has lost data.
         let text = if bind.last_confirmed > row.last_committed {
             "the receiver has lost messages that it had confirmed"

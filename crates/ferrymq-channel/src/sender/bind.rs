@@ -123,6 +123,8 @@ impl SenderMca {
             generation: record.row.generation,
             last_confirmed: record.row.last_confirmed,
             last_sent: record.last_sent,
+            start: record.row.start,
+            last_batch: record.row.last_batch,
             batch_size: channel.batch_size,
             message_length_max: self.config.message_length_max(),
             sequence_wrap: channel.sequence_wrap,

@@ -1,6 +1,6 @@
 //! Bind: negotiation, the numbers of both ends, and what was in doubt.
 
-use ferrymq_types::QueueManagerId;
+use ferrymq_types::{QueueManagerId, UnitOfWorkId};
 
 use super::pair::Pair;
 use super::{NON_PERSISTENT, PERSISTENT, batch_id, qmgr, receiver_config, sender_config};
@@ -19,6 +19,8 @@ pub(super) fn bind() -> Bind {
         generation: 1,
         last_confirmed: 0,
         last_sent: 0,
+        start: 0,
+        last_batch: UnitOfWorkId::NONE,
         batch_size: 3,
         message_length_max: 1000,
         sequence_wrap: 999_999_999,
@@ -335,4 +337,35 @@ fn what_is_not_authorised_is_retried_and_says_no_more() {
     )));
     assert!(pair.has("S report AMQ9557"));
     assert_eq!(pair.sender.state(), ChannelState::Retrying);
+}
+
+#[test]
+fn rule_13_a_reset_of_the_receiver_that_does_not_fit_ends_the_bind_with_a_sequence_error() {
+    for (last_sent, text) in [
+        (50, "does not go on with the number"),
+        (60, "must be resolved first"),
+    ] {
+        let mut pair = Pair::new();
+        pair.to.row.reset_to = Some(7);
+        pair.receiver = Some(ReceiverMca::new(receiver_config()));
+        let bind = Bind {
+            last_confirmed: 50,
+            last_sent,
+            ..bind()
+        };
+        pair.receiver_input(ReceiverInput::FrameReceived(SenderFrame::Bind(bind)));
+        pair.hold_down = true;
+        pair.settle();
+        let log = pair.log.join("\n");
+        assert!(log.contains("SequenceError"), "{log}");
+        assert!(log.contains("AMQ9526"), "{log}");
+        let receiver = pair.receiver.expect("the receiver").status();
+        assert!(receiver.last_error.contains(text), "{log}");
+    }
+}
+
+#[test]
+fn a_bind_whose_generation_starts_behind_what_was_confirmed_is_no_bind() {
+    let log = answer(Bind { start: 9, ..bind() }, 0).join("\n");
+    assert!(log.contains("ProtocolError"), "{log}");
 }

@@ -146,6 +146,7 @@ fn answer(request: &Request, fails: Option<u32>) -> Result<Reply, Failure> {
                 generation: 1,
                 last_committed: 0,
                 last_batch: UnitOfWorkId::NONE,
+                reset_to: None,
             },
         }),
         Request::Put(_) => Reply::Put(PutDone {

@@ -528,6 +528,7 @@ fn regression_a_partner_that_falls_silent_before_it_withdraws_a_message_is_given
         generation: 1,
         last_committed: 0,
         last_batch: UnitOfWorkId::NONE,
+        reset_to: None,
     };
     let answered = |ask, result| ReceiverInput::Answered {
         ask: AskId(ask),

@@ -68,12 +68,12 @@ impl Engine {
             .partner
             .as_ref()
             .is_some_and(|(_, id)| *id != s.partner.1);
-        if s.generation != row.generation || (other_partner && row.last_confirmed > 0) {
+        if s.generation != row.generation || (other_partner && row.last_confirmed > row.start) {
             return Err(refused());
         }
         if s.last_committed == row.last_confirmed {
             // The number alone could be another's: the id of its batch must be the same too (invariant H4).
-            let same = s.last_committed == 0 || s.last_batch == row.last_batch;
+            let same = s.last_committed == row.start || s.last_batch == row.last_batch;
             return if same { Ok(0) } else { Err(refused()) };
         }
         row.in_doubt
@@ -92,7 +92,6 @@ impl Engine {
     ) -> Answer {
         let settled = self.check_settlement(connection, channel, &s)?;
         let sender = self.own_sender(connection, channel)?;
-        let queue = sender.row.transmission_queue;
         let before = sender.row.clone();
         let gone: Vec<Sequence> = sender
             .row
@@ -105,7 +104,7 @@ impl Engine {
             sender.row.last_batch = s.last_batch;
         }
         // A partner that has nothing yet may still be another at the next bind.
-        if s.last_committed > 0 {
+        if s.last_committed > sender.row.start {
             sender.row.partner = Some(s.partner);
         }
         let mut freed = Vec::new();
@@ -117,6 +116,24 @@ impl Engine {
             }
         }
         let changed = sender.row != before;
+        self.leave(step, channel, gone, freed, changed);
+        let sender = self.own_sender(connection, channel)?;
+        Ok(sender.state())
+    }
+
+    /// Messages of batches that are settled leave the transmission queue in one write set with the sender's row, if that
+    /// `changed`; others are available on it again.
+    pub(super) fn leave(
+        &mut self,
+        step: &mut Step<'_>,
+        channel: &ChannelName,
+        gone: Vec<Sequence>,
+        freed: Vec<Sequence>,
+        changed: bool,
+    ) -> Position {
+        let Some(queue) = self.senders.get(channel).map(|s| s.row.transmission_queue) else {
+            return Position::ZERO;
+        };
         let mut changes = Vec::new();
         for sequence in &gone {
             if let Some(entry) = self.entry(queue, *sequence) {
@@ -138,7 +155,6 @@ impl Engine {
         for sequence in freed {
             self.show_again(queue, sequence, position);
         }
-        let sender = self.own_sender(connection, channel)?;
-        Ok(sender.state())
+        position
     }
 }

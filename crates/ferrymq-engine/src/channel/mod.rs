@@ -1,6 +1,7 @@
 //! What channels do with queues, and what is remembered of them.
 
 mod batch;
+mod operator;
 mod receiver;
 mod sender;
 mod undeliverable;

@@ -9,7 +9,7 @@ use crate::account::Note;
 use crate::engine::{Answer, Step};
 use crate::messages::ROW_BYTES;
 use crate::unit_of_work::CommitRecord;
-use crate::{ConnectionId, Engine, Failure, ReceiverState, Reply};
+use crate::{ConnectionId, Engine, Failure, ReceiverState, Reply, SenderClaim};
 
 /// A receiving channel, for one sending queue manager.
 #[derive(Debug)]
@@ -38,6 +38,7 @@ impl Engine {
         key: (ChannelName, QueueManagerId),
         sender_name: QueueManagerName,
         generation: u64,
+        claim: SenderClaim,
     ) -> Answer {
         let known = self.receivers.get(&key);
         if known.is_some_and(|r| generation < r.row.generation) {
@@ -61,8 +62,9 @@ impl Engine {
                 sender: key.1,
                 sender_name,
                 generation,
-                last_committed: 0,
+                last_committed: claim.start,
                 last_batch: UnitOfWorkId::NONE,
+                reset_to: None,
             };
             let change = Change::SetReceiver(Box::new(row.clone()));
             let position = self.write(step, vec![change]);
@@ -74,6 +76,8 @@ impl Engine {
                     bound: None,
                 },
             );
+        } else {
+            self.apply_receiver_reset(step, &key, claim);
         }
         let Some(receiver) = self.receivers.get_mut(&key) else {
             return Err(ReasonCode::UNEXPECTED_ERROR.into());

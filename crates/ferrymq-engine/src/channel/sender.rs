@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use ferrymq_objects::{Channel, Enabled, Queue, Usage};
+use ferrymq_objects::{Enabled, Queue, Usage};
 use ferrymq_types::{
     Change, ChannelName, Message, ObjectId, Position, QueueName, ReasonCode, SenderRow, Sequence,
     Timestamp, UnitOfWorkId,
@@ -50,6 +50,8 @@ impl Sender {
                 last_batch: UnitOfWorkId::NONE,
                 in_doubt: Vec::new(),
                 partner: None,
+                start: 0,
+                reset_to: None,
             },
             position: Position::ZERO,
             open: None,
@@ -123,7 +125,7 @@ impl SenderGet {
 }
 
 impl Engine {
-    fn transmission_queue(&self, name: &QueueName) -> Result<ObjectId, Failure> {
+    pub(super) fn transmission_queue(&self, name: &QueueName) -> Result<ObjectId, Failure> {
         match self.qmgr.queues.get(name) {
             Some(Queue::Local(q)) => match q.usage {
                 Usage::Transmission => Ok(q.base.id),
@@ -172,7 +174,12 @@ impl Engine {
             waiting: None,
             fast: VecDeque::new(),
         });
-        let state = sender.state();
+        self.apply_sender_reset(step, &channel);
+        let state = self
+            .senders
+            .get(&channel)
+            .ok_or(ReasonCode::UNEXPECTED_ERROR)?
+            .state();
         if let Some(q) = self.queues.get_mut(&queue) {
             q.sender = Some(channel);
         }
@@ -491,28 +498,6 @@ impl Engine {
         self.trigger_channel(step, queue, true, None);
         self.check_trigger(queue, Cause::Closed);
         Ok((Position::ZERO, Reply::Done))
-    }
-
-    pub(crate) fn reset_sender(&mut self, step: &mut Step<'_>, channel: ChannelName) -> Answer {
-        if !self.senders.contains_key(&channel) {
-            let Some(Channel::Sender(definition)) = self.qmgr.channels.get(&channel) else {
-                return Err(Failure::of(ReasonCode::UNKNOWN_OBJECT_NAME, &channel));
-            };
-            let queue = self.transmission_queue(&definition.transmission_queue)?;
-            self.senders
-                .insert(channel.clone(), Sender::new(channel.clone(), queue));
-        }
-        let Some(sender) = self.senders.get_mut(&channel) else {
-            return Err(ReasonCode::UNEXPECTED_ERROR.into());
-        };
-        if !sender.row.in_doubt.is_empty() {
-            return Err(Failure::of(ReasonCode::CHANNEL_SEQUENCE_ERROR, &channel));
-        }
-        sender.row.generation = sender.row.generation.saturating_add(1);
-        sender.row.last_confirmed = 0;
-        sender.row.last_batch = UnitOfWorkId::NONE;
-        let position = self.write_sender(step, &channel, Vec::new());
-        Ok((position, Reply::Done))
     }
 
     /// Writes a sender's row, with other changes in front of it.

@@ -3,7 +3,7 @@
 use ferrymq_types::{QueueManagerId, ReasonCode};
 
 use super::harness::{World, channel_name, put, put_np, qmgr_name, unit};
-use crate::{ConnectionId, Put, ReceiverState, Reply, Request};
+use crate::{ConnectionId, Put, ReceiverState, Reply, Request, SenderClaim};
 
 const OLD: ConnectionId = ConnectionId(21);
 const NEW: ConnectionId = ConnectionId(22);
@@ -14,6 +14,7 @@ fn bind(generation: u64) -> Request {
         sender: QueueManagerId::new([9; 16]),
         sender_name: qmgr_name("QM0"),
         generation,
+        claim: SenderClaim::default(),
     }
 }
 
@@ -188,6 +189,7 @@ fn senders_of_different_queue_managers_do_not_share_numbers() {
         sender: QueueManagerId::new([8; 16]),
         sender_name: qmgr_name("QM0"),
         generation: 1,
+        claim: SenderClaim::default(),
     };
     assert!(matches!(
         w.answer(NEW, other).1,
@@ -211,4 +213,98 @@ fn u7_normal_speed_messages_of_a_batch_wait_for_its_commit() {
     assert!(position.get() > 0);
     let (after, _) = w.get(super::harness::get("A"));
     assert_eq!(after, position);
+}
+
+fn bind_claiming(generation: u64, claim: SenderClaim) -> Request {
+    let mut request = bind(generation);
+    if let Request::OpenReceiver { claim: said, .. } = &mut request {
+        *said = claim;
+    }
+    request
+}
+
+fn reset(number: u32) -> Request {
+    Request::ResetReceiver {
+        channel: channel_name("QM0.TO.QM1"),
+        number,
+    }
+}
+
+#[test]
+fn rule_13_reset_of_the_sender_resets_both_ends() {
+    let mut w = World::new();
+    open(&mut w, OLD, 1);
+    batch(&mut w, OLD, 1, "one");
+    w.done(OLD, commit(1, 1, 1));
+    w.done(OLD, reset(9)); // A newer generation counts more.
+    let claim = SenderClaim {
+        start: 499,
+        last_confirmed: 499,
+        last_sent: 499,
+        last_batch: unit(0),
+        next_shown: 500,
+    };
+    let answer = w.answer(NEW, bind_claiming(2, claim)).1;
+    let Ok(Reply::Receiver(state)) = answer else {
+        panic!("{answer:?}");
+    };
+    assert_eq!((state.row.last_committed, state.row.reset_to), (499, None));
+    batch(&mut w, NEW, 2, "two");
+    w.done(NEW, commit(2, 500, 500));
+}
+
+#[test]
+fn rule_13_reset_of_the_receiver_counts_for_this_end_at_the_next_bind() {
+    let mut w = World::new();
+    assert_eq!(w.refusal(OLD, reset(2)), ReasonCode::new(3065));
+    w.done(OLD, reset(1)); // With which every sender begins.
+    open(&mut w, OLD, 1);
+    batch(&mut w, OLD, 1, "one");
+    w.done(OLD, reset(51));
+    w.done(OLD, commit(1, 1, 1)); // The conversation goes on.
+    w.crash();
+    let claim = SenderClaim {
+        start: 0,
+        last_confirmed: 50,
+        last_sent: 50,
+        last_batch: unit(7),
+        next_shown: 51,
+    };
+    for (why, wrong) in [
+        (
+            "another number",
+            SenderClaim {
+                next_shown: 52,
+                ..claim
+            },
+        ),
+        (
+            "in doubt",
+            SenderClaim {
+                last_sent: 60,
+                ..claim
+            },
+        ),
+    ] {
+        let before = w.rows.clone();
+        let answer = w.answer(NEW, bind_claiming(1, wrong)).1;
+        let Ok(Reply::Receiver(state)) = answer else {
+            panic!("{answer:?}");
+        };
+        assert_eq!(state.row.reset_to, Some(51), "{why}");
+        assert_eq!(w.rows, before, "{why}");
+    }
+    let answer = w.answer(NEW, bind_claiming(1, claim)).1;
+    let Ok(Reply::Receiver(state)) = answer else {
+        panic!("{answer:?}");
+    };
+    assert_eq!(
+        (state.row.last_committed, state.row.last_batch),
+        (50, unit(7))
+    );
+    assert_eq!(state.row.reset_to, None);
+    batch(&mut w, NEW, 8, "two");
+    w.done(NEW, commit(8, 51, 51));
+    w.crash();
+    assert_eq!(open(&mut w, NEW, 1).row.last_committed, 51);
 }

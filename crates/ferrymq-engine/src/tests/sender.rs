@@ -325,15 +325,39 @@ fn u6_numbers_that_do_not_fit_are_refused_and_change_nothing() {
     assert_eq!(w.rows, before, "what is known already is not written again");
 }
 
+fn reset(number: u32) -> Request {
+    Request::ResetSender {
+        channel: channel_name("QM1.TO.QM2"),
+        number,
+    }
+}
+
+fn resolve(commit: bool) -> Request {
+    Request::ResolveSender {
+        channel: channel_name("QM1.TO.QM2"),
+        commit,
+    }
+}
+
+const IN_DOUBT: ReasonCode = ReasonCode::new(4025);
+const IN_USE: ReasonCode = ReasonCode::new(4031);
+
+fn close(w: &mut World) {
+    let channel = channel_name("QM1.TO.QM2");
+    w.done(MCA, Request::CloseSender { channel });
+}
+
 #[test]
 fn u6_a_reset_starts_a_generation_and_is_refused_in_doubt() {
     let mut w = two_batches();
-    let reset = || Request::ResetSender {
-        channel: channel_name("QM1.TO.QM2"),
-    };
-    assert_eq!(w.refusal(C1, reset()), ReasonCode::CHANNEL_SEQUENCE_ERROR);
+    close(&mut w);
+    let before = w.rows.clone();
+    assert_eq!(w.refusal(C1, reset(1)), IN_DOUBT);
+    assert_eq!(w.rows, before);
+    open(&mut w, MCA);
     settled(&mut w, settle(1, 3, 2, true));
-    w.done(C1, reset());
+    close(&mut w);
+    w.done(C1, reset(1));
     w.crash();
     let state = open(&mut w, MCA);
     assert_eq!((state.row.generation, state.row.last_confirmed), (2, 0));
@@ -346,6 +370,92 @@ fn u6_a_reset_starts_a_generation_and_is_refused_in_doubt() {
     settled(&mut w, settle(2, 1, 4, false));
     let unknown = Request::ResetSender {
         channel: channel_name("NONE"),
+        number: 1,
+    };
+    assert_eq!(w.refusal(C1, unknown), ReasonCode::UNKNOWN_OBJECT_NAME);
+}
+
+#[test]
+fn a_reset_with_a_number_begins_with_it() {
+    let mut w = two_batches();
+    settled(&mut w, settle(1, 3, 2, true));
+    close(&mut w);
+    w.done(C1, reset(500));
+    w.crash();
+    let state = open(&mut w, MCA);
+    assert_eq!((state.row.generation, state.row.start), (2, 499));
+    assert_eq!((state.row.last_confirmed, state.last_sent), (499, 499));
+    take(&mut w, 4, 1);
+    assert_eq!(
+        w.refusal(MCA, prepare(4, 1, 1)),
+        ReasonCode::CHANNEL_SEQUENCE_ERROR
+    );
+    w.done(MCA, prepare(4, 500, 500));
+    // Nothing is confirmed in this generation: the partner may be a new one.
+    let mut answer = settle(2, 500, 4, false);
+    if let Request::SettleSender { partner, .. } = &mut answer {
+        partner.1 = QueueManagerId::new([3; 16]);
+    }
+    settled(&mut w, answer);
+}
+
+#[test]
+fn a_reset_of_a_channel_that_runs_waits_until_it_starts_with_nothing_in_doubt() {
+    let mut w = two_batches();
+    w.done(C1, reset(7));
+    w.crash();
+    // In doubt still: the numbers of the batches count on.
+    let state = open(&mut w, MCA);
+    assert_eq!((state.row.generation, state.row.reset_to), (1, Some(7)));
+    settled(&mut w, settle(1, 3, 2, true));
+    close(&mut w);
+    let state = open(&mut w, MCA);
+    assert_eq!((state.row.generation, state.row.last_confirmed), (2, 6));
+    assert_eq!(state.row.reset_to, None);
+    w.crash();
+    let state = open(&mut w, MCA);
+    assert_eq!((state.row.generation, state.row.last_confirmed), (2, 6));
+}
+
+#[test]
+fn rule_12_resolve_commit_deletes_all_batches_in_doubt() {
+    let mut w = two_batches();
+    assert_eq!(w.refusal(C1, resolve(true)), IN_USE);
+    close(&mut w);
+    w.done(C1, resolve(true));
+    w.done(C1, resolve(false)); // Nothing is left to resolve.
+    w.crash();
+    let state = open(&mut w, MCA);
+    assert_eq!((state.row.last_confirmed, state.last_sent), (3, 3));
+    assert_eq!(state.row.last_batch, unit(2));
+    assert!(state.row.in_doubt.is_empty());
+    assert_eq!(take(&mut w, 4, 10).len(), 2, "what was not in a batch");
+    // It was the wrong choice: the partner has the first batch only.
+    assert_eq!(
+        w.refusal(MCA, settle(1, 2, 1, true)),
+        ReasonCode::CHANNEL_SEQUENCE_ERROR
+    );
+}
+
+#[test]
+fn rule_12_resolve_backout_sends_all_batches_in_doubt_again() {
+    let mut w = two_batches();
+    close(&mut w);
+    w.done(C1, resolve(false));
+    w.crash();
+    let state = open(&mut w, MCA);
+    assert_eq!((state.row.last_confirmed, state.last_sent), (0, 0));
+    assert!(state.row.in_doubt.is_empty());
+    // It was the wrong choice: the partner has them all.
+    assert_eq!(
+        w.refusal(MCA, settle(1, 3, 2, true)),
+        ReasonCode::CHANNEL_SEQUENCE_ERROR
+    );
+    settled(&mut w, settle(1, 0, 0, true));
+    assert_eq!(take(&mut w, 4, 10).len(), 5);
+    let unknown = Request::ResolveSender {
+        channel: channel_name("NONE"),
+        commit: false,
     };
     assert_eq!(w.refusal(C1, unknown), ReasonCode::UNKNOWN_OBJECT_NAME);
 }

@@ -107,6 +107,24 @@ fn forms_that_real_scripts_use_are_understood() {
             "STOP CHANNEL('A') MODE(QUIESCE) STATUS(INACTIVE) CONNAME('h(1)') QMNAME('QM2')",
         ),
         ("PING QMGR", "PING QMGR"),
+        ("PING CHL(a)", "PING CHANNEL('A') DATALEN(64)"),
+        (
+            "PING CHANNEL(A) DATALEN(32768)",
+            "PING CHANNEL('A') DATALEN(32768)",
+        ),
+        ("RESET CHANNEL(A)", "RESET CHANNEL('A') SEQNUM(1)"),
+        (
+            "RESET CHL(A) SEQNUM(999999999)",
+            "RESET CHANNEL('A') SEQNUM(999999999)",
+        ),
+        (
+            "RESOLVE CHL(A) ACTION(backout)",
+            "RESOLVE CHANNEL('A') ACTION(BACKOUT)",
+        ),
+        (
+            "RESOLVE CHANNEL(A) ACTION(COMMIT)",
+            "RESOLVE CHANNEL('A') ACTION(COMMIT)",
+        ),
         ("end", "END"),
         ("QUIT", "END"),
         ("Exit", "END"),
@@ -184,8 +202,6 @@ fn what_ibm_mq_has_and_we_do_not_is_read_to_its_end() {
             "DIS CONN(*) WHERE (CHANNEL EQ SHIP.CLNT) ALL",
             "?DISPLAY CONN",
         ),
-        ("PING CHANNEL(A)", "?PING CHANNEL"),
-        ("RESET CHANNEL(A)", "?RESET CHANNEL"),
         ("MOVE QLOCAL(A) TOQLOCAL(B)", "?MOVE QLOCAL"),
         (
             "DEF CHL(A) CHLTYPE(CLUSRCVR) CLUSTER(C)",
@@ -363,6 +379,21 @@ fn what_is_wrong_is_named_with_its_place_and_a_suggestion() {
             "PING QMGR NOW",
             "PING QMGR NOW",
             "nothing may follow near 'NOW'",
+        ),
+        (
+            "RESET CHANNEL(A) SEQNUM(0)",
+            "RESET CHANNEL(A) SEQNUM(0",
+            "allowed is 1 to 999999999 near '0'",
+        ),
+        (
+            "PING CHANNEL(A) DATALEN(15)",
+            "PING CHANNEL(A) DATALEN(15",
+            "allowed is 16 to 32768 near '15'",
+        ),
+        (
+            "RESOLVE CHANNEL(A) ACTION(KEEP)",
+            "RESOLVE CHANNEL(A) ACTION(KEEP",
+            "allowed is COMMIT, BACKOUT near 'KEEP'",
         ),
         (
             "DIS QMGR(QM1)",

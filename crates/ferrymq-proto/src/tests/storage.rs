@@ -108,6 +108,8 @@ fn one_of_each() -> Vec<WriteSet> {
                         QueueManagerName::new("QM2").unwrap(),
                         QueueManagerId::new([4; 16]),
                     )),
+                    start: 4,
+                    reset_to: Some(5),
                 })),
                 Change::SetReceiver(Box::new(ReceiverRow {
                     channel: channel.clone(),
@@ -116,6 +118,7 @@ fn one_of_each() -> Vec<WriteSet> {
                     generation: 1,
                     last_committed: 7,
                     last_batch: uow,
+                    reset_to: Some(9),
                 })),
                 Change::SetChannelStopped {
                     channel: channel.clone(),
@@ -237,4 +240,24 @@ fn a_row_of_before_the_whole_context_was_kept_reads_without_it() {
     expected.descriptor.put_application_type = ApplicationType::NO_CONTEXT;
     expected.descriptor.application_origin_data = String::new();
     assert_eq!(MessageRow::from_stored(&older), Ok(expected));
+}
+
+#[test]
+fn rows_of_channels_from_before_resets_had_numbers_are_read() {
+    let row = pb::SenderRow {
+        channel: "A.B".into(),
+        generation: 2,
+        last_batch: Bytes::from_static(&[0; 16]),
+        ..pb::SenderRow::default()
+    };
+    let row = SenderRow::try_from(row).unwrap();
+    assert_eq!((row.start, row.reset_to), (0, None));
+    let row = pb::ReceiverRow {
+        channel: "A.B".into(),
+        sender: Bytes::from_static(&[1; 16]),
+        sender_name: "QM1".into(),
+        last_batch: Bytes::from_static(&[0; 16]),
+        ..pb::ReceiverRow::default()
+    };
+    assert_eq!(ReceiverRow::try_from(row).unwrap().reset_to, None);
 }

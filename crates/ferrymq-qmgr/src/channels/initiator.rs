@@ -8,15 +8,16 @@ use ferrymq_channel::{
     StopStatus,
 };
 use ferrymq_engine::{Failure, Reply, Request};
-use ferrymq_objects::{Channel, QueueManager};
+use ferrymq_objects::{Channel, QueueManager, SenderChannel};
 use ferrymq_types::{ChannelName, QueueManagerName, ReasonCode};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 use tracing::error;
 
+use crate::channels::ping::PingFailure;
 use crate::channels::sender_task::SenderTask;
-use crate::channels::{Dialer, StatusCell};
+use crate::channels::{Dialer, StatusCell, ping};
 use crate::events::Triggered;
 use crate::handle::{Connection, QueueManagerHandle};
 use crate::ids;
@@ -28,6 +29,10 @@ pub(crate) enum ChannelCommandError {
     NotFound(ChannelName),
     #[error("channel {0} is ending")]
     InUse(ChannelName),
+    #[error("channel {0} is of another type")]
+    WrongType(ChannelName),
+    #[error("{0}")]
+    Ping(PingFailure),
     #[error("the queue manager refused: {}", .0.reason)]
     Engine(Failure),
 }
@@ -38,6 +43,8 @@ impl ChannelCommandError {
         match self {
             Self::NotFound(_) => ReasonCode::new(4032),
             Self::InUse(_) => ReasonCode::new(4031),
+            Self::WrongType(_) => ReasonCode::new(4034),
+            Self::Ping(failure) => failure.reason,
             Self::Engine(failure) => failure.reason,
         }
     }
@@ -298,6 +305,71 @@ impl ChannelInitiator {
         Ok(())
     }
 
+    /// `RESET CHANNEL`: of a sender both ends at the next start, of a receiver this one.
+    pub(crate) async fn reset_channel(
+        &self,
+        name: &ChannelName,
+        number: u32,
+    ) -> Result<(), ChannelCommandError> {
+        let channel = name.clone();
+        let request = match self.handle.objects().channels.get(name) {
+            Some(Channel::Sender(_)) => Request::ResetSender { channel, number },
+            Some(Channel::Receiver(_)) => Request::ResetReceiver { channel, number },
+            Some(Channel::ServerConnection(_)) => {
+                return Err(ChannelCommandError::WrongType(channel));
+            }
+            None => return Err(ChannelCommandError::NotFound(channel)),
+        };
+        self.ask(request).await
+    }
+
+    /// `RESOLVE CHANNEL`, of a sender.
+    pub(crate) async fn resolve_channel(
+        &self,
+        name: &ChannelName,
+        commit: bool,
+    ) -> Result<(), ChannelCommandError> {
+        self.sender_definition(name)?;
+        let channel = name.clone();
+        self.ask(Request::ResolveSender { channel, commit }).await
+    }
+
+    /// `PING CHANNEL`: test data to the partner and back, while the channel does not run.
+    pub(crate) async fn ping_channel(
+        &self,
+        name: &ChannelName,
+        data_length: u32,
+    ) -> Result<(), ChannelCommandError> {
+        let definition = self.sender_definition(name)?;
+        if self.is_active(name) {
+            return Err(ChannelCommandError::InUse(name.clone()));
+        }
+        let data: Vec<u8> = (0..=u8::MAX).cycle().take(data_length as usize).collect();
+        ping::ping(
+            &self.dialer,
+            definition,
+            &self.handle.objects(),
+            data.into(),
+        )
+        .await
+        .map_err(ChannelCommandError::Ping)
+    }
+
+    fn sender_definition(&self, name: &ChannelName) -> Result<SenderChannel, ChannelCommandError> {
+        match self.handle.objects().channels.get(name) {
+            Some(Channel::Sender(definition)) => Ok(definition.clone()),
+            Some(Channel::Receiver(_) | Channel::ServerConnection(_)) => {
+                Err(ChannelCommandError::WrongType(name.clone()))
+            }
+            None => Err(ChannelCommandError::NotFound(name.clone())),
+        }
+    }
+
+    async fn ask(&self, request: Request) -> Result<(), ChannelCommandError> {
+        let answer = self.connection.ask(request).await;
+        answer.map(drop).map_err(ChannelCommandError::Engine)
+    }
+
     async fn set_stopped(
         &self,
         channel: &ChannelName,
@@ -307,10 +379,7 @@ impl ChannelInitiator {
             channel: channel.clone(),
             stopped,
         };
-        self.connection
-            .ask(request)
-            .await
-            .map_err(ChannelCommandError::Engine)?;
+        self.ask(request).await?;
         let mut state = self.state();
         if stopped {
             state.stopped.insert(channel.clone());

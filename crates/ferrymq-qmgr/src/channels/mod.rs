@@ -1,6 +1,7 @@
 //! Message channels: tasks that run the machines of `ferrymq-channel`, and the channel initiator that starts them.
 
 mod initiator;
+mod ping;
 mod receiver_task;
 mod sender_task;
 mod wire;
@@ -12,9 +13,10 @@ use ferrymq_types::{ChannelName, QueueManagerName};
 use tracing::{error, info, warn};
 
 pub(crate) use initiator::{ChannelCommandError, ChannelInitiator};
+pub(crate) use ping::PING_BYTES_MAX;
 pub(crate) use receiver_task::{Conversation, run as run_receiver};
 pub(crate) use sender_task::Dialer;
-pub(crate) use wire::{Assembler, FRAME_BYTES_MAX, receiver_to_wire, with_causes};
+pub(crate) use wire::{Assembler, FRAME_BYTES_MAX, close_to_wire, receiver_to_wire, with_causes};
 
 /// The last status that a machine showed, readable by displays.
 #[derive(Debug, Clone)]

@@ -26,7 +26,7 @@ use crate::channels::{StatusCell, report, wire};
 use crate::handle::{Asked, Connection};
 
 /// How long connecting and the TLS handshake may take.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long a frame may wait for the partner to read.
 const SEND_TIMEOUT: Duration = Duration::from_secs(60);
@@ -59,8 +59,8 @@ impl Link {
 }
 
 /// Why there is no conversation.
-struct DialError {
-    text: String,
+pub(super) struct DialError {
+    pub(super) text: String,
     refused: bool,
 }
 
@@ -87,15 +87,24 @@ impl DialError {
 }
 
 impl Dialer {
-    async fn dial(self, address: Address, channel: ChannelBase) -> Result<Link, DialError> {
-        let tls = self.client_tls(&channel)?;
+    /// Connects, with TLS where the channel asks for it.
+    pub(super) async fn connect(
+        &self,
+        address: &Address,
+        channel: &ChannelBase,
+    ) -> Result<ferrymq_transport::Connection, DialError> {
+        let tls = self.client_tls(channel)?;
         let target = Target {
             host: address.host.clone(),
             port: address.port,
         };
-        let connection = ferrymq_transport::connect(&[target], tls.as_ref(), CONNECT_TIMEOUT)
+        ferrymq_transport::connect(&[target], tls.as_ref(), CONNECT_TIMEOUT)
             .await
-            .map_err(DialError::from_connect)?;
+            .map_err(DialError::from_connect)
+    }
+
+    async fn dial(self, address: Address, channel: ChannelBase) -> Result<Link, DialError> {
+        let connection = self.connect(&address, &channel).await?;
         let (send, frames) = mpsc::channel(FRAMES_MAX);
         let mut client = ChannelClient::new(connection.channel())
             .max_decoding_message_size(wire::FRAME_BYTES_MAX)

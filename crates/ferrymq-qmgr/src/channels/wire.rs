@@ -93,6 +93,8 @@ pub(crate) fn sender_to_wire(frame: SenderFrame, now: Timestamp) -> Vec<pb::RunR
             generation: b.generation,
             last_confirmed: b.last_confirmed,
             last_sent: b.last_sent,
+            start: b.start,
+            last_batch: id(b.last_batch),
             batch_size: b.batch_size,
             message_length_max: b.message_length_max,
             sequence_wrap: b.sequence_wrap,
@@ -267,6 +269,8 @@ fn whole(
             generation: b.generation,
             last_confirmed: b.last_confirmed,
             last_sent: b.last_sent,
+            start: b.start,
+            last_batch: unit_of_work(&b.last_batch)?,
             batch_size: b.batch_size,
             message_length_max: b.message_length_max,
             sequence_wrap: b.sequence_wrap,
@@ -379,7 +383,7 @@ const CLOSE_REASONS: [(CloseReason, pb::CloseReason); 12] = [
     ),
 ];
 
-fn close_to_wire(close: Close) -> pb::Close {
+pub(crate) fn close_to_wire(close: Close) -> pb::Close {
     let reason = CLOSE_REASONS
         .iter()
         .find(|(ours, _)| *ours == close.reason)
@@ -390,7 +394,7 @@ fn close_to_wire(close: Close) -> pb::Close {
     }
 }
 
-fn close_from_wire(close: pb::Close) -> Result<Close, FrameError> {
+pub(crate) fn close_from_wire(close: pb::Close) -> Result<Close, FrameError> {
     let reason = CLOSE_REASONS
         .iter()
         .find(|(_, wire)| i32::from(*wire) == close.reason)

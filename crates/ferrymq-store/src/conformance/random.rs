@@ -272,6 +272,8 @@ fn channel(random: &mut Random) -> Change {
                 messages: vec![Sequence::new(number), Sequence::new(number + 1)],
             }],
             partner: None,
+            start: 0,
+            reset_to: None,
         })),
         _ => Change::SetReceiver(Box::new(ReceiverRow {
             channel,
@@ -280,6 +282,7 @@ fn channel(random: &mut Random) -> Change {
             generation: 1,
             last_committed: number,
             last_batch: UnitOfWorkId::new([4; 16]),
+            reset_to: None,
         })),
     }
 }

@@ -44,6 +44,7 @@ fn receiver(name: &str, sender: u8, last_committed: u64) -> Vec<Change> {
         generation: 1,
         last_committed,
         last_batch: UnitOfWorkId::new([1; 16]),
+        reset_to: None,
     }))]
 }
 
@@ -56,6 +57,8 @@ fn sender(name: &str, last_confirmed: u64) -> Vec<Change> {
         last_batch: UnitOfWorkId::NONE,
         in_doubt: Vec::new(),
         partner: None,
+        start: 0,
+        reset_to: None,
     }))]
 }
 
