@@ -235,6 +235,9 @@ pub(crate) struct BenchArgs {
     /// Puts of a unit of work; without it each put is one by itself
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) syncpoint: Option<u32>,
+    /// Wait no longer for messages when none came for so long after the last put
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse::duration)]
+    pub(crate) idle: Duration,
     /// Check that every message arrives once and whole; ends with 1 if not
     #[arg(long)]
     pub(crate) verify: bool,

@@ -134,10 +134,28 @@ struct Queue {
     consumers: Vec<Consumer>,
 }
 
+fn is_persistent(message: &v1::Message) -> bool {
+    let descriptor = message.descriptor.as_ref();
+    descriptor.is_some_and(|d| d.persistence() == v1::Persistence::Persistent)
+}
+
 struct Consumer {
     peer: Arc<Peer>,
     call_id: u64,
     credit: usize,
+    delivered: u64,
+    /// Deliveries whose settlement goes to the file, in order.
+    persistent: VecDeque<u64>,
+}
+
+impl Consumer {
+    /// Whether the settlement of a delivery has to be synced.
+    fn settles_persistent(&mut self, delivery: u64) -> bool {
+        match self.persistent.binary_search(&delivery) {
+            Ok(at) => self.persistent.remove(at).is_some(),
+            Err(_) => false,
+        }
+    }
 }
 
 /// The one thread that does everything.
@@ -218,15 +236,15 @@ impl Writer {
                         peer: peer.clone(),
                         call_id,
                         credit: consume.credit as usize,
+                        delivered: 0,
+                        persistent: VecDeque::new(),
                     });
                 None
             }
             Call::Settle(settle) => {
                 self.credit(peer, settle.consumer, settle.credit);
                 if settle.settlement() == v1::Settlement::Commit {
-                    for delivery in &settle.deliveries {
-                        self.log.batch.extend_from_slice(&delivery.to_le_bytes());
-                    }
+                    self.settle(peer, &settle);
                 }
                 Some(Answer::Done(v1::DoneAnswer::default()))
             }
@@ -244,7 +262,11 @@ impl Writer {
                 reason: ferrymq_types::ReasonCode::OPTIONS_ERROR.get(),
                 ..v1::Error::default()
             })),
-            Call::Cancel(_) | Call::Chunk(_) => None,
+            Call::Cancel(cancel) => {
+                self.cancel(peer, cancel.call_id);
+                None
+            }
+            Call::Chunk(_) => None,
         }
     }
 
@@ -271,13 +293,45 @@ impl Writer {
         Some(Answer::Puts(v1::PutsAnswer { message_ids }))
     }
 
+    fn consumer(&mut self, peer: &Arc<Peer>, call_id: u64) -> Option<&mut Consumer> {
+        let mut consumers = self.queues.values_mut().flat_map(|q| &mut q.consumers);
+        consumers.find(|one| one.call_id == call_id && one.peer.number == peer.number)
+    }
+
     fn credit(&mut self, peer: &Arc<Peer>, consumer: u64, credit: u32) {
-        let consumers = self.queues.values_mut().flat_map(|q| &mut q.consumers);
-        for one in consumers {
-            if one.call_id == consumer && one.peer.number == peer.number {
-                one.credit += credit as usize;
+        if let Some(consumer) = self.consumer(peer, consumer) {
+            consumer.credit += credit as usize;
+        }
+    }
+
+    /// The settlement of a message that does not survive a restart need not survive one.
+    fn settle(&mut self, peer: &Arc<Peer>, settle: &v1::SettleCall) {
+        let mut bytes = BytesMut::new();
+        if let Some(consumer) = self.consumer(peer, settle.consumer) {
+            for delivery in &settle.deliveries {
+                if consumer.settles_persistent(*delivery) {
+                    bytes.extend_from_slice(&delivery.to_le_bytes());
+                }
             }
         }
+        self.log.batch.extend_from_slice(&bytes);
+    }
+
+    /// Ends a consumer, and says so.
+    fn cancel(&mut self, peer: &Arc<Peer>, call_id: u64) {
+        if self.consumer(peer, call_id).is_none() {
+            return;
+        }
+        for queue in self.queues.values_mut() {
+            let others = |c: &Consumer| c.call_id != call_id || c.peer.number != peer.number;
+            queue.consumers.retain(others);
+        }
+        let end = v1::Error {
+            completion_code: 2,
+            reason: ferrymq_types::ReasonCode::NO_MSG_AVAILABLE.get(),
+            ..v1::Error::default()
+        };
+        self.answer(peer, call_id, Answer::Error(end));
     }
 
     /// Adds an answer to the frame of its connection; puts with consecutive ids are one.
@@ -317,9 +371,13 @@ impl Queue {
                     && let Some(message) = self.messages.pop_front()
                 {
                     consumer.credit -= 1;
+                    consumer.delivered += 1;
                     bytes += message.data.len();
+                    if is_persistent(&message) {
+                        consumer.persistent.push_back(consumer.delivered);
+                    }
                     deliveries.push(v1::Delivery {
-                        delivery: deliveries.len() as u64 + 1,
+                        delivery: consumer.delivered,
                         message: Some(message),
                         data_length: 0,
                     });
@@ -427,5 +485,81 @@ fn gather(
             })
         }
         _ => Some(call),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn writer() -> Writer {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        Writer::new(Log::create(file.path(), 0).unwrap())
+    }
+
+    fn put(persistence: v1::Persistence) -> Call {
+        let descriptor = v1::MessageDescriptor {
+            persistence: persistence.into(),
+            ..v1::MessageDescriptor::default()
+        };
+        let message = v1::Message {
+            descriptor: Some(descriptor),
+            data: Bytes::from_static(b"x"),
+        };
+        let put = v1::PutRequest {
+            queue: "A".to_owned(),
+            message: Some(message),
+            ..v1::PutRequest::default()
+        };
+        Call::Put(v1::PutCall {
+            put: Some(put),
+            ..v1::PutCall::default()
+        })
+    }
+
+    /// Does what a turn of the thread does, without its sync. Returns how much would have been synced.
+    fn turn(writer: &mut Writer) -> usize {
+        let synced = writer.log.batch.len();
+        writer.log.batch.clear();
+        writer.answers.clear();
+        for (queue, message) in std::mem::take(&mut writer.visible) {
+            let queue = writer.queues.entry(queue).or_default();
+            queue.messages.push_back(message);
+        }
+        writer.queues.values_mut().for_each(Queue::deliver);
+        synced
+    }
+
+    #[test]
+    fn only_settlements_of_persistent_messages_are_synced() {
+        for (persistence, is_synced) in [
+            (v1::Persistence::Persistent, true),
+            (v1::Persistence::NonPersistent, false),
+        ] {
+            let mut writer = writer();
+            let (frames, mut received) = mpsc::unbounded_channel();
+            let peer = Arc::new(Peer { number: 1, frames });
+            let get = v1::GetRequest {
+                queue: "A".to_owned(),
+                ..v1::GetRequest::default()
+            };
+            let consume = v1::ConsumeCall {
+                get: Some(get),
+                credit: 10,
+                ..v1::ConsumeCall::default()
+            };
+            writer.call(&peer, 1, Call::Consume(consume));
+            writer.call(&peer, 2, put(persistence));
+            assert_eq!(turn(&mut writer) > 0, is_synced);
+            assert!(received.try_recv().is_ok(), "delivered");
+            let settle = v1::SettleCall {
+                consumer: 1,
+                deliveries: vec![1],
+                settlement: v1::Settlement::Commit.into(),
+                ..v1::SettleCall::default()
+            };
+            writer.call(&peer, 3, Call::Settle(settle));
+            assert_eq!(turn(&mut writer) > 0, is_synced);
+        }
     }
 }

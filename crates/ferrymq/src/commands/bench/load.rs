@@ -1,7 +1,9 @@
 //! The tasks of a load: each has a connection of its own.
 
 use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -11,7 +13,7 @@ use ferrymq_client::{
 use ferrymq_types::{MessageId, UnitOfWorkId};
 use tokio_util::sync::CancellationToken;
 
-use super::body::{self, Bodies, Ledger};
+use super::body::{self, Bodies, Ledger, Run};
 use super::report::Tally;
 use crate::cli::BenchArgs;
 use crate::failure::Failure;
@@ -25,11 +27,15 @@ const SETTLING_MAX: usize = 64;
 pub(super) struct Load {
     pub(super) args: BenchArgs,
     queue_manager: String,
-    began: Instant,
+    run: Run,
     /// Messages that are to arrive; not known before all are put.
     expected: AtomicU64,
-    arrived: AtomicU64,
-    /// All have arrived.
+    ledger: Mutex<Ledger>,
+    /// When a message arrived last, or the last one was put: nanoseconds since the run began.
+    last_sign: AtomicU64,
+    /// When a task had its last answer: nanoseconds since the run began.
+    finished: AtomicU64,
+    /// All have arrived, or no more come.
     over: CancellationToken,
 }
 
@@ -37,15 +43,14 @@ pub(super) struct Load {
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     pub(super) tally: Tally,
-    /// What arrived, if it is to be verified.
-    arrivals: Vec<Option<body::Seen>>,
+    /// Messages that it put and that are to arrive.
+    pub(super) sent: u64,
 }
 
 impl Seen {
-    pub(super) fn enter_into(&self, ledger: &mut Ledger) {
-        for arrival in &self.arrivals {
-            ledger.enter(*arrival);
-        }
+    pub(super) fn add(&mut self, other: &Self) {
+        self.tally.add(&other.tally);
+        self.sent = self.sent.saturating_add(other.sent);
     }
 }
 
@@ -93,12 +98,7 @@ impl Under {
 }
 
 impl Load {
-    pub(super) fn new(
-        args: BenchArgs,
-        gets_only: bool,
-        queue_manager: String,
-        began: Instant,
-    ) -> Self {
+    pub(super) fn new(args: BenchArgs, gets_only: bool, queue_manager: String, run: Run) -> Self {
         let expected = if gets_only {
             args.messages.saturating_mul(u64::from(args.clients))
         } else {
@@ -107,9 +107,11 @@ impl Load {
         Self {
             args,
             queue_manager,
-            began,
+            run,
             expected: AtomicU64::new(expected),
-            arrived: AtomicU64::new(0),
+            ledger: Mutex::default(),
+            last_sign: AtomicU64::new(0),
+            finished: AtomicU64::new(0),
             over: CancellationToken::new(),
         }
     }
@@ -118,12 +120,32 @@ impl Load {
         self.expected.load(Ordering::Acquire)
     }
 
+    pub(super) fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        // Nothing that is done under the lock leaves a ledger half written.
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Nanoseconds since the run began.
+    fn now(&self) -> u64 {
+        u64::try_from(self.run.began.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    /// How long the work took, without the looking afterwards.
+    pub(super) fn took(&self) -> Duration {
+        Duration::from_nanos(self.finished.load(Ordering::Acquire))
+    }
+
+    fn finish(&self) {
+        self.finished.fetch_max(self.now(), Ordering::AcqRel);
+    }
+
     /// No more are put: whoever waits for more than have been put waits for nothing.
-    pub(super) fn all_are_produced(&self, produced: &Tally) {
+    pub(super) fn all_are_produced(&self, sent: u64) {
         if self.expected() == u64::MAX {
-            self.expected.store(produced.messages, Ordering::Release);
+            self.expected.store(sent, Ordering::Release);
         }
-        self.end_if_all_arrived(self.arrived.load(Ordering::Acquire));
+        self.last_sign.fetch_max(self.now(), Ordering::AcqRel);
+        self.end_if_all_arrived(self.ledger().arrived());
     }
 
     /// Nobody waits for more.
@@ -131,10 +153,41 @@ impl Load {
         self.over.cancel();
     }
 
+    /// Ends the load when nothing arrives any more; a message that was lost would be waited for without end.
+    pub(super) async fn end_when_idle(&self) -> Infallible {
+        loop {
+            let last = Duration::from_nanos(self.last_sign.load(Ordering::Acquire));
+            let end = last.saturating_add(self.args.idle);
+            let left = end.saturating_sub(self.run.began.elapsed());
+            if left.is_zero() {
+                self.end();
+                return std::future::pending().await;
+            }
+            tokio::time::sleep(left).await;
+        }
+    }
+
     fn end_if_all_arrived(&self, arrived: u64) {
         if arrived >= self.expected() {
             self.over.cancel();
         }
+    }
+
+    /// Enters what arrived together.
+    fn enter(&self, arrivals: &[Option<body::Seen>]) {
+        let arrived = {
+            let mut ledger = self.ledger();
+            for arrival in arrivals {
+                ledger.enter(*arrival);
+            }
+            ledger.arrived()
+        };
+        self.last_sign.fetch_max(self.now(), Ordering::AcqRel);
+        self.end_if_all_arrived(arrived);
+    }
+
+    pub(super) fn read(&self, body: &[u8]) -> Option<body::Seen> {
+        body::read(body, self.run, self.args.verify)
     }
 
     fn queue(&self, index: u32) -> String {
@@ -161,7 +214,7 @@ impl Load {
 
     fn is_over(&self, put: u64) -> bool {
         match self.args.duration {
-            Some(duration) => self.began.elapsed() >= duration,
+            Some(duration) => self.run.began.elapsed() >= duration,
             None => put >= self.args.messages,
         }
     }
@@ -170,7 +223,7 @@ impl Load {
     pub(super) async fn produce(&self, client: Client, index: u32) -> Result<Seen, Failure> {
         let session = client.session().await?;
         let queue = self.queue(index);
-        let mut bodies = Bodies::new(index, self.args.size, self.began);
+        let mut bodies = Bodies::new(self.run, index, self.args.size);
         let mut seen = Seen::default();
         let mut under_way: VecDeque<Under> = VecDeque::new();
         let each = u64::from(self.args.syncpoint.unwrap_or(1));
@@ -179,7 +232,7 @@ impl Load {
             let share = f64::from(rate) / f64::from(self.args.clients);
             Duration::from_secs_f64(1.0 / share).saturating_mul(self.args.syncpoint.unwrap_or(1))
         });
-        let mut due = self.began;
+        let mut due = self.run.began;
         let mut put: u64 = 0;
         while !self.is_over(put) {
             if under_way.len() as u64 >= window
@@ -201,7 +254,9 @@ impl Load {
         for unit in under_way {
             unit.wait(&mut seen.tally).await?;
         }
+        self.finish();
         session.close().await?;
+        seen.sent = seen.tally.messages;
         Ok(seen)
     }
 
@@ -236,34 +291,39 @@ impl Load {
         })
     }
 
-    /// Gets messages until all have arrived, and settles what came together.
+    /// Gets messages until all have arrived or no more come, and settles what came together.
     pub(super) async fn consume(&self, client: Client, index: u32) -> Result<Seen, Failure> {
         let session = client.session().await?;
         let mut consumer = self.consumer(&session, self.queue(index)).await?;
         let mut seen = Seen::default();
         let mut settling: VecDeque<Answer<()>> = VecDeque::new();
+        let mut arrivals = Vec::new();
         loop {
             let first = tokio::select! {
                 next = consumer.next() => next?,
                 () = self.over.cancelled() => break,
             };
-            let mut together = vec![self.arrival(&mut seen, &first)];
+            arrivals.clear();
+            arrivals.push(self.arrival(&mut seen, &first));
+            let mut together = vec![first.delivery];
             while let Some(next) = consumer.try_next()? {
-                together.push(self.arrival(&mut seen, &next));
+                arrivals.push(self.arrival(&mut seen, &next));
+                together.push(next.delivery);
             }
-            let count = together.len() as u64;
             settling.push_back(consumer.send_commit(together, None).await?);
             if settling.len() > SETTLING_MAX
                 && let Some(oldest) = settling.pop_front()
             {
                 settled(oldest, &mut seen.tally).await?;
             }
-            let before = self.arrived.fetch_add(count, Ordering::AcqRel);
-            self.end_if_all_arrived(before.saturating_add(count));
+            self.enter(&arrivals);
         }
         for answer in settling {
             settled(answer, &mut seen.tally).await?;
         }
+        self.finish();
+        // What is on its way goes back to the queue, where it is looked at.
+        consumer.stop().await?;
         Ok(seen)
     }
 
@@ -277,55 +337,64 @@ impl Load {
         Ok(session.consume(get, mode, self.args.window).await?)
     }
 
-    /// Counts a message that arrived. Returns the number by which it is settled.
-    fn arrival(&self, seen: &mut Seen, delivered: &Delivered) -> u64 {
-        let verify = self.args.verify;
-        let read = body::read(&delivered.message.data, self.began, verify);
+    /// Reads and counts a message that arrived.
+    fn arrival(&self, seen: &mut Seen, delivered: &Delivered) -> Option<body::Seen> {
+        let read = self.read(&delivered.message.data);
         seen.tally.messages = seen.tally.messages.saturating_add(1);
-        if let Some(read) = read {
-            seen.tally.took(read.age);
+        if let Some(age) = read.and_then(|read| read.age) {
+            seen.tally.took(age);
         }
-        if verify {
-            seen.arrivals.push(read);
-        }
-        delivered.delivery
+        read
     }
 
     fn reply_queue(&self, index: u32) -> String {
-        format!("{}.REPLY.{}", self.args.queue, index.saturating_add(1))
+        reply_queue_name(&self.args, index)
     }
 
-    /// Sends requests, one at a time, and waits for their replies.
+    /// Sends requests, one at a time, and waits for their replies. One that does not come ends it.
     pub(super) async fn request(&self, client: Client, index: u32) -> Result<Seen, Failure> {
         let session = client.session().await?;
         let reply_queue = self.reply_queue(index);
         let mut replies = self.consumer(&session, reply_queue.clone()).await?;
-        let mut bodies = Bodies::new(index, self.args.size, self.began);
+        let mut bodies = Bodies::new(self.run, index, self.args.size);
         let mut seen = Seen::default();
         let mut settling: VecDeque<Answer<()>> = VecDeque::new();
-        let mut sent: u64 = 0;
-        while !self.is_over(sent) {
+        let mut is_lost = false;
+        while !is_lost && !self.is_over(seen.sent) {
             let mut request = self.put_of(&self.queue(index), bodies.next());
             if let Some(descriptor) = request.message.as_mut().and_then(|m| m.descriptor.as_mut()) {
                 descriptor.message_type = ferrymq_types::MessageType::REQUEST.get();
                 descriptor.reply_to_queue.clone_from(&reply_queue);
             }
             let put = session.send_put_brief(request, None).await?;
-            let reply = replies.next().await?;
+            // A copy of an earlier reply, or a ruin, is none to this request.
+            let mut is_answered = false;
+            while !is_answered && !is_lost {
+                let Ok(reply) = tokio::time::timeout(self.args.idle, replies.next()).await else {
+                    is_lost = true;
+                    continue;
+                };
+                let reply = reply?;
+                let read = self.arrival(&mut seen, &reply);
+                is_answered = read.is_some_and(|r| r.is(self.run, index, seen.sent));
+                self.enter(&[read]);
+                let settle = replies.send_commit(vec![reply.delivery], None);
+                settling.push_back(settle.await?);
+            }
             // The reply is the proof that the request was put.
             put.wait().await?;
-            let delivery = self.arrival(&mut seen, &reply);
-            settling.push_back(replies.send_commit(vec![delivery], None).await?);
-            if settling.len() > SETTLING_MAX
+            while settling.len() > SETTLING_MAX
                 && let Some(oldest) = settling.pop_front()
             {
                 settled(oldest, &mut seen.tally).await?;
             }
-            sent = sent.saturating_add(1);
+            seen.sent = seen.sent.saturating_add(1);
         }
         for answer in settling {
             settled(answer, &mut seen.tally).await?;
         }
+        self.finish();
+        replies.stop().await?;
         Ok(seen)
     }
 
@@ -369,6 +438,7 @@ impl Load {
             joined.wait().await?;
             oldest.wait(&mut seen.tally).await?;
         }
+        requests.stop().await?;
         Ok(seen)
     }
 }
@@ -381,6 +451,11 @@ pub(super) fn queue_name(args: &BenchArgs, index: u32) -> String {
     } else {
         format!("{}.{}", args.queue, (index % queues).saturating_add(1))
     }
+}
+
+/// The queue of the replies to a client.
+pub(super) fn reply_queue_name(args: &BenchArgs, index: u32) -> String {
+    format!("{}.REPLY.{}", args.queue, index.saturating_add(1))
 }
 
 /// A message of nothing but what is given.

@@ -15,7 +15,7 @@ use crate::cli::{BenchArgs, BenchCommand};
 use crate::commands::TIMEOUT_DEFAULT;
 use crate::failure::Failure;
 use crate::invocation::{Invocation, Retry};
-use body::Ledger;
+use body::{Others, Run};
 use load::{Load, Seen};
 use report::{Latency, Report, Tally};
 
@@ -57,13 +57,14 @@ pub(crate) async fn run(invocation: &mut Invocation, command: BenchCommand) -> R
     let report = measure(invocation, workload, &args).await?;
     report.print(&mut invocation.output, args.csv)?;
     let failed: u64 = report.errors.values().sum();
-    let wrong = report
-        .verified
-        .is_some_and(|v| v.lost > 0 || v.duplicated > 0 || v.damaged > 0);
-    if wrong {
+    if report.verified.is_some_and(|verdict| !verdict.is_clean()) {
         return Err(Failure::System(
-            "messages were lost, doubled or damaged".to_owned(),
+            "messages were lost, doubled, damaged or left".to_owned(),
         ));
+    }
+    if report.missing > 0 {
+        let missing = report.missing;
+        return Err(Failure::System(format!("{missing} messages did not come")));
     }
     if failed > 0 {
         let done = format!("{} messages", report.messages);
@@ -108,17 +109,29 @@ async fn measure(
             must_be_empty(client, args, &queue_manager).await?;
         }
     }
-    let began = Instant::now();
-    let load = Arc::new(Load::new(
-        args.clone(),
-        workload == Workload::Get,
-        queue_manager,
-        began,
-    ));
+    let run = Run {
+        id: random_number()?,
+        began: Instant::now(),
+    };
+    let gets_only = workload == Workload::Get;
+    let name = queue_manager.clone();
+    let load = Arc::new(Load::new(args.clone(), gets_only, name, run));
     let cpu_before = cpu_seconds();
-    let (tally, ledger) = run_tasks(&load, workload, clients).await?;
-    let seconds = began.elapsed().as_secs_f64();
+    let tally = run_tasks(&load, workload, clients).await?;
+    let seconds = load.took().as_secs_f64();
     let cpu = cpu_seconds() - cpu_before;
+    let arrive = workload != Workload::Put;
+    let arrived = load.ledger().arrived();
+    let missing = if arrive {
+        load.expected().saturating_sub(arrived)
+    } else {
+        0
+    };
+    let checked = args.verify && arrive;
+    if checked {
+        let (client, _) = connect(invocation).await?;
+        look_at_rest(&client, &load, workload, &queue_manager).await?;
+    }
     #[allow(clippy::cast_precision_loss, reason = "a rate, not a sum")]
     let messages = tally.messages as f64;
     #[allow(clippy::cast_precision_loss, reason = "a rate, not a sum")]
@@ -137,10 +150,35 @@ async fn measure(
         rate: messages / seconds,
         megabytes_per_second: bytes / seconds / 1e6,
         cpu_us_per_message: cpu / messages.max(1.0) * 1e6,
-        latency_us: Latency::from(&tally),
-        verified: checked.then(|| ledger.verdict(load.expected())),
+        latency_us: Latency::of(&tally),
+        missing,
+        verified: checked.then(|| load.ledger().verdict(load.expected())),
         errors: tally.errors,
     })
+}
+
+/// Messages of a queue that are looked at when all is over.
+const REST_MAX: u32 = 1000;
+
+/// The first messages of a queue.
+async fn browse(
+    client: &Client,
+    queue_manager: &str,
+    queue: &str,
+    limit: u32,
+) -> Result<Vec<wire::Message>, Failure> {
+    let browse = wire::BrowseRequest {
+        queue_manager: queue_manager.to_owned(),
+        queue: queue.to_owned(),
+        limit,
+        ..wire::BrowseRequest::default()
+    };
+    let mut responses = client.browse(browse).await?;
+    let mut messages = Vec::new();
+    while let Some(response) = responses.next().await? {
+        messages.extend(response.message);
+    }
+    Ok(messages)
 }
 
 /// What is there already would be taken for what is put.
@@ -151,23 +189,48 @@ async fn must_be_empty(
 ) -> Result<(), Failure> {
     for index in 0..args.queues {
         let queue = load::queue_name(args, index);
-        let browse = wire::BrowseRequest {
-            queue_manager: queue_manager.to_owned(),
-            queue: queue.clone(),
-            limit: 1,
-            ..wire::BrowseRequest::default()
-        };
-        match client.browse(browse).await?.next().await {
-            Ok(None) => {}
-            Ok(Some(_)) => {
-                return Err(Failure::Usage(format!(
-                    "queue {queue} is not empty: CLEAR QLOCAL({queue}), or name another with --queue"
-                )));
-            }
-            Err(error) => return Err(error.into()),
+        if !browse(client, queue_manager, &queue, 1).await?.is_empty() {
+            return Err(Failure::Usage(format!(
+                "queue {queue} is not empty: CLEAR QLOCAL({queue}), or name another with --queue"
+            )));
         }
     }
     Ok(())
+}
+
+/// Enters into the ledger what is on the queues at the end: copies, and what nobody was given.
+async fn look_at_rest(
+    client: &Client,
+    load: &Load,
+    workload: Workload,
+    queue_manager: &str,
+) -> Result<(), Failure> {
+    let args = &load.args;
+    let others = match workload {
+        Workload::Put | Workload::Get => Others::MayBeThere,
+        Workload::PutGet | Workload::RoundTrip => Others::AreWrong,
+    };
+    let mut queues: Vec<String> = (0..args.queues)
+        .map(|n| load::queue_name(args, n))
+        .collect();
+    if workload == Workload::RoundTrip {
+        queues.extend((0..args.clients).map(|n| load::reply_queue_name(args, n)));
+    }
+    for queue in queues {
+        for message in browse(client, queue_manager, &queue, REST_MAX).await? {
+            let seen = load.read(&message.data);
+            load.ledger().find_left(seen, others);
+        }
+    }
+    Ok(())
+}
+
+/// Tells this run from others.
+fn random_number() -> Result<u32, Failure> {
+    let mut bytes = [0; 4];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| Failure::System(format!("no random numbers: {error}")))?;
+    Ok(u32::from_le_bytes(bytes))
 }
 
 /// Runs the tasks of a workload to their end. The messages that count are those that were put, or got where none is put.
@@ -175,7 +238,7 @@ async fn run_tasks(
     load: &Arc<Load>,
     workload: Workload,
     clients: Vec<Client>,
-) -> Result<(Tally, Ledger), Failure> {
+) -> Result<Tally, Failure> {
     let mut clients = clients.into_iter();
     let count = load.args.clients as usize;
     let mut producers = JoinSet::new();
@@ -205,45 +268,35 @@ async fn run_tasks(
             }
         }
     }
-    let mut produced = Tally::default();
-    let mut ledger = Ledger::default();
+    let mut produced = Seen::default();
     while let Some(ended) = producers.join_next().await {
-        let seen: Seen = ended.map_err(|e| Failure::System(e.to_string()))??;
-        produced.add(&seen.tally);
-        seen.enter_into(&mut ledger);
+        produced.add(&ended.map_err(|e| Failure::System(e.to_string()))??);
     }
-    load.all_are_produced(&produced);
+    load.all_are_produced(produced.sent);
     if workload == Workload::RoundTrip {
-        // Every request has had its reply.
+        // Every request has had its reply, or will have none.
         load.end();
     }
-    let mut consumed = Tally::default();
-    while let Some(ended) = consumers.join_next().await {
-        let seen: Seen = ended.map_err(|e| Failure::System(e.to_string()))??;
-        consumed.add(&seen.tally);
-        seen.enter_into(&mut ledger);
-    }
-    let tally = match workload {
-        Workload::Put => produced,
-        Workload::Get => consumed,
-        Workload::PutGet | Workload::RoundTrip => {
-            // What counts is the way from end to end.
-            let mut both = match workload {
-                Workload::RoundTrip => Tally::default(),
-                Workload::Put | Workload::Get | Workload::PutGet => consumed,
-            };
-            if workload == Workload::RoundTrip {
-                both.add(&produced);
-            } else {
-                for (reason, count) in produced.errors {
-                    let sum = both.errors.entry(reason).or_default();
-                    *sum = sum.saturating_add(count);
-                }
-            }
-            both
+    let mut consumed = Seen::default();
+    let consuming = async {
+        while let Some(ended) = consumers.join_next().await {
+            consumed.add(&ended.map_err(|e| Failure::System(e.to_string()))??);
         }
+        Ok::<(), Failure>(())
     };
-    Ok((tally, ledger))
+    tokio::select! {
+        ended = consuming => ended?,
+        never = load.end_when_idle() => match never {},
+    }
+    Ok(match workload {
+        Workload::Put | Workload::RoundTrip => produced.tally,
+        Workload::Get => consumed.tally,
+        Workload::PutGet => {
+            // What counts is the way from end to end.
+            consumed.tally.add_errors(&produced.tally);
+            consumed.tally
+        }
+    })
 }
 
 /// User and system time of this process so far; 0 where the system does not tell.

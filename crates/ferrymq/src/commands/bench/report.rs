@@ -49,6 +49,10 @@ impl Tally {
         self.latencies
             .add(&other.latencies)
             .expect("every tally has the same bounds");
+        self.add_errors(other);
+    }
+
+    pub(super) fn add_errors(&mut self, other: &Self) {
         for (reason, count) in &other.errors {
             let sum = self.errors.entry(reason.clone()).or_default();
             *sum = sum.saturating_add(*count);
@@ -73,7 +77,10 @@ pub(super) struct Report {
     pub(super) megabytes_per_second: f64,
     /// Of this process, for each message.
     pub(super) cpu_us_per_message: f64,
-    pub(super) latency_us: Latency,
+    /// Of messages of this run; nothing where there were none.
+    pub(super) latency_us: Option<Latency>,
+    /// Messages that were waited for and did not come.
+    pub(super) missing: u64,
     pub(super) errors: BTreeMap<String, u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) verified: Option<Verdict>,
@@ -88,27 +95,27 @@ pub(super) struct Latency {
     max: u64,
 }
 
-impl From<&Tally> for Latency {
-    fn from(tally: &Tally) -> Self {
+impl Latency {
+    pub(super) fn of(tally: &Tally) -> Option<Self> {
         let at = |q| tally.latencies.value_at_quantile(q);
-        Self {
+        (!tally.latencies.is_empty()).then(|| Self {
             p50: at(0.5),
             p90: at(0.9),
             p99: at(0.99),
             p999: at(0.999),
             max: tally.latencies.max(),
-        }
+        })
     }
 }
 
 impl Report {
     pub(super) fn print(&self, output: &mut Output, csv: bool) -> Result<(), Failure> {
-        let l = &self.latency_us;
+        let latencies = self.latency_us.as_ref();
         let failed: u64 = self.errors.values().sum();
         if csv {
             output.line("workload,clients,queues,size,window,persistent,syncpoint,messages,seconds,rate,p50_us,p90_us,p99_us,p999_us,max_us,errors")?;
             return output.line(&format!(
-                "{},{},{},{},{},{},{},{},{:.3},{:.0},{},{},{},{},{},{failed}",
+                "{},{},{},{},{},{},{},{},{:.3},{:.0},{},{failed}",
                 self.workload,
                 self.clients,
                 self.queues,
@@ -119,11 +126,10 @@ impl Report {
                 self.messages,
                 self.seconds,
                 self.rate,
-                l.p50,
-                l.p90,
-                l.p99,
-                l.p999,
-                l.max,
+                latencies.map_or_else(
+                    || ",,,,".to_owned(),
+                    |l| format!("{},{},{},{},{}", l.p50, l.p90, l.p99, l.p999, l.max)
+                ),
             ));
         }
         if !output.is_text() {
@@ -139,17 +145,19 @@ impl Report {
             self.megabytes_per_second,
             self.cpu_us_per_message,
         ))?;
-        output.line(&format!(
-            "latency: p50 {} us, p90 {} us, p99 {} us, p99.9 {} us, longest {} us",
-            l.p50, l.p90, l.p99, l.p999, l.max
-        ))?;
+        if let Some(l) = latencies {
+            output.line(&format!(
+                "latency: p50 {} us, p90 {} us, p99 {} us, p99.9 {} us, longest {} us",
+                l.p50, l.p90, l.p99, l.p999, l.max
+            ))?;
+        }
         for (reason, count) in &self.errors {
             output.line(&format!("errors: {count} x {reason}"))?;
         }
         if let Some(verdict) = &self.verified {
             output.line(&format!(
-                "verified: lost {}, duplicated {}, damaged {}",
-                verdict.lost, verdict.duplicated, verdict.damaged
+                "verified: lost {}, duplicated {}, damaged {}, left on the queue {}",
+                verdict.lost, verdict.duplicated, verdict.damaged, verdict.left
             ))?;
         }
         Ok(())
