@@ -33,7 +33,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ),
     (
         "bench",
-        "a table of speeds beside what wire and disk allow: [--runs N] [--shorter N] [--deep N]",
+        "a table of speeds beside what wire and disk allow: [--runs N] [--shorter N] [--deep N, such as 5000000]",
     ),
     ("setup", "install what the build needs, where it is missing"),
     ("docs", "build the documentation of the workspace"),

@@ -191,7 +191,7 @@ pub(crate) enum BenchCommand {
     Putget(BenchArgs),
     /// Request and reply: requests to QUEUE, replies to QUEUE.REPLY.1 and so on
     Roundtrip(BenchArgs),
-    /// What wire and disk allow: a server that appends what comes to a file, syncs it, and answers
+    /// What wire and disk allow: a server that appends what comes to a file, syncs it, and answers; with --cert, --key and --ca over mutual TLS
     Floor(FloorArgs),
 }
 

@@ -14,13 +14,14 @@ use ferrymq_proto::v1::messaging_server::{Messaging, MessagingServer};
 use ferrymq_proto::v1::session_answer::Answer;
 use ferrymq_proto::v1::session_call::Call;
 use ferrymq_proto::v1::{self, SessionAnswer, SessionCall, SessionRequest, SessionResponse};
+use ferrymq_tls::{ClientVerification, RevocationPolicy, TlsFiles, TlsReloader};
 use ferrymq_transport::{Listener, ListenerSecurity, ServerLimits, server_builder};
 use futures::{Stream, StreamExt as _};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 use tonic::{Request, Response, Status, Streaming};
 
-use crate::cli::FloorArgs;
+use crate::cli::{FloorArgs, GlobalOptions};
 use crate::failure::Failure;
 use crate::invocation::Invocation;
 
@@ -54,7 +55,8 @@ pub(crate) async fn run(invocation: &mut Invocation, args: FloorArgs) -> Result<
         .map_err(|e| system("start a thread", &e))?;
     let address = ([127, 0, 0, 1], args.port).into();
     let limits = ServerLimits::default();
-    let listener = Listener::bind(address, ListenerSecurity::PlainLoopback, limits.clone());
+    let security = security(&invocation.options)?;
+    let listener = Listener::bind(address, security, limits.clone());
     let listener = listener.map_err(|e| system("listen", &e))?;
     let output = &mut invocation.output;
     output.line(&format!("listening on {}", listener.local_addr()))?;
@@ -75,6 +77,28 @@ pub(crate) async fn run(invocation: &mut Invocation, args: FloorArgs) -> Result<
         Ok(Ok(Err(error))) => Err(system("write the file", &error)),
         _ => Ok(()),
     }
+}
+
+/// Mutual TLS with the certificate of the command, or none without one.
+fn security(options: &GlobalOptions) -> Result<ListenerSecurity, Failure> {
+    let (certificate, key, authorities) = match (&options.cert, &options.key, &options.ca) {
+        (None, None, None) => return Ok(ListenerSecurity::PlainLoopback),
+        (Some(certificate), Some(key), Some(authorities)) => (certificate, key, authorities),
+        _ => {
+            return Err(Failure::Usage(
+                "TLS needs --cert, --key and --ca together".to_owned(),
+            ));
+        }
+    };
+    let files = TlsFiles {
+        certificate: certificate.clone(),
+        key: key.clone(),
+        authorities: authorities.clone(),
+        revocation_lists: Vec::new(),
+        revocation: RevocationPolicy::default(),
+    };
+    let loaded = TlsReloader::load(files, ClientVerification::Required)?;
+    Ok(ListenerSecurity::Tls(Arc::new(loaded)))
 }
 
 /// The file, written round and round.
