@@ -39,6 +39,7 @@ pub use admin::Admin;
 pub use connect::{Client, ConnectOptions};
 pub use error::ClientError;
 pub use ferrymq_proto::status::CallError;
+pub use ferrymq_proto::{properties_from_wire, properties_to_wire};
 pub use ferrymq_tls::{ClientFiles, RevocationPolicy, ServerRule};
 pub use ferrymq_transport::{ConnectError, Target};
 pub use session::{Answer, ConsumeMode, Consumer, Delivered, GotMessage, Queue, Session};

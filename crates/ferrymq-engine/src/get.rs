@@ -296,7 +296,12 @@ impl Engine {
                 .and_then(|()| {
                     let requested = found.message.descriptor.report.confirm_on_delivery();
                     let report = report_bytes_max(requested, u64::from(length));
-                    let bytes = DELETE_BYTES.saturating_mul(2).saturating_add(report);
+                    // A move to a backout queue would take them along.
+                    let properties = found.message.descriptor.properties.length() as u64;
+                    let bytes = DELETE_BYTES
+                        .saturating_mul(2)
+                        .saturating_add(report)
+                        .saturating_add(properties);
                     self.check_unit_room(unit, report, bytes)
                 })
                 .err()
@@ -320,7 +325,11 @@ impl Engine {
         };
         let (after, got) = self.deliver(step, &p, found, &entry);
         p.after = p.after.max(after);
-        p.taken_bytes = p.taken_bytes.saturating_add(u64::from(length));
+        let properties = got.message.descriptor.properties.length() as u64;
+        p.taken_bytes = p
+            .taken_bytes
+            .saturating_add(u64::from(length))
+            .saturating_add(properties);
         p.taken.push(got);
         if p.taken.len() as u64 >= u64::from(many.messages_max) || p.taken_bytes >= many.bytes_max {
             Self::reply_many(step, id, p);

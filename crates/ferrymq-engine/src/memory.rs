@@ -10,7 +10,7 @@ use crate::ordered::Ordered;
 const MESSAGE_OVERHEAD: u64 = 512;
 
 pub(crate) fn memory_bytes(message: &Message) -> u64 {
-    bytes_of_length(message.data_length() as u64)
+    bytes_of_length(message.stored_length() as u64)
 }
 
 /// What a message with so many bytes of data takes in memory.

@@ -78,7 +78,7 @@ impl Engine {
         let bytes = memory_bytes(&checked.message);
         let write_bytes = match checked.message.descriptor.persistence {
             Persistence::Persistent => {
-                (checked.message.data_length() as u64).saturating_add(ROW_BYTES)
+                (checked.message.stored_length() as u64).saturating_add(ROW_BYTES)
             }
             Persistence::NonPersistent => 0,
         };
@@ -142,7 +142,7 @@ impl Engine {
         match report {
             Report::To { queue, message } => {
                 let bytes = memory_bytes(&message);
-                let write_bytes = (message.data_length() as u64).saturating_add(ROW_BYTES);
+                let write_bytes = (message.stored_length() as u64).saturating_add(ROW_BYTES);
                 self.put_in_unit(unit, queue, *message, bytes, write_bytes);
             }
             Report::Nowhere(note) => {
@@ -244,7 +244,9 @@ impl Engine {
             Persistence::Persistent | Persistence::NonPersistent => {}
         }
         self.set_reply_to(&mut descriptor);
-        let length = (put.header.len() as u64).saturating_add(put.body.len() as u64);
+        let length = (put.header.len() as u64)
+            .saturating_add(put.body.len() as u64)
+            .saturating_add(descriptor.properties.length() as u64);
         if route.remote.is_none() && length > u64::from(queue.max_message_length) {
             return Err(Failure::of(ReasonCode::MSG_TOO_BIG_FOR_Q, &queue.base.name));
         }

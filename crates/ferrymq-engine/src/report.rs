@@ -76,6 +76,8 @@ pub fn report_about(
         put_application_type: ApplicationType::QUEUE_MANAGER,
         put_application_name: made_by.chars().take(28).collect(),
         put_time: now,
+        // IBM MQ copies those with MQCOPY_REPORT, which MQCOPY_DEFAULT contains.
+        properties: from.properties.clone(),
         ..MessageDescriptor::default()
     };
     if !header.is_empty() || !body.is_empty() {
@@ -159,7 +161,7 @@ impl Report {
     /// Bytes that it adds to a write set.
     pub(crate) fn write_bytes(&self) -> u64 {
         match self {
-            Self::To { message, .. } => (message.data_length() as u64).saturating_add(ROW_BYTES),
+            Self::To { message, .. } => (message.stored_length() as u64).saturating_add(ROW_BYTES),
             Self::Nowhere(_) => ROW_BYTES,
         }
     }
@@ -204,7 +206,10 @@ impl Engine {
             return None;
         }
         let length = original.data_length() as u64;
-        let both = report_bytes_max(requested, length).saturating_add(beside);
+        let properties = original.descriptor.properties.length() as u64;
+        let both = report_bytes_max(requested, length)
+            .saturating_add(properties)
+            .saturating_add(beside);
         let requested = if both > self.limits.write_set_bytes_max {
             RequestedReport::WithoutData
         } else {
@@ -296,7 +301,7 @@ impl Engine {
         message: Message,
     ) -> PendingReport {
         let bytes = memory_bytes(&message);
-        let write_bytes = (message.data_length() as u64).saturating_add(ROW_BYTES);
+        let write_bytes = (message.stored_length() as u64).saturating_add(ROW_BYTES);
         let sequence = self.next_sequence();
         let entry = new_entry(&message, sequence, State::Uncommitted);
         self.insert(queue, sequence, entry, Some(Arc::new(message)));

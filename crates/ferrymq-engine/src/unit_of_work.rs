@@ -44,6 +44,11 @@ pub(crate) struct LockedMessage {
     pub(crate) report: Option<PendingReport>,
 }
 
+/// Bytes that the move of a message to a backout queue takes for its properties.
+fn properties_of(row: Option<&MessageRow>) -> u64 {
+    row.map_or(0, |row| row.descriptor.properties.length() as u64)
+}
+
 impl UnitOfWork {
     const fn new(connection: ConnectionId) -> Self {
         Self {
@@ -80,6 +85,10 @@ impl UnitOfWork {
             }
         }
         self.write_bytes = self.write_bytes.saturating_sub(bytes_of_gets(taken.len()));
+        for (_, locked) in &taken {
+            let properties = properties_of(locked.row.as_deref());
+            self.write_bytes = self.write_bytes.saturating_sub(properties);
+        }
         for report in taken.iter().filter_map(|(_, locked)| locked.report) {
             self.bytes = self.bytes.saturating_sub(report.bytes);
             self.write_bytes = self.write_bytes.saturating_sub(report.write_bytes);
@@ -205,12 +214,14 @@ impl Engine {
         }
         if let Some(unit) = self.units.get_mut(&id) {
             let (bytes, write_bytes) = report.map_or((0, 0), |r| (r.bytes, r.write_bytes));
+            let properties = properties_of(row.as_deref());
             let locked = LockedMessage { queue, row, report };
             unit.gets.insert(sequence, locked);
             unit.bytes = unit.bytes.saturating_add(bytes);
             unit.write_bytes = unit
                 .write_bytes
                 .saturating_add(bytes_of_gets(1))
+                .saturating_add(properties)
                 .saturating_add(write_bytes);
             self.unit_of_work_bytes = self.unit_of_work_bytes.saturating_add(bytes);
         }

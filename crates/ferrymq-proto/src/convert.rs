@@ -7,7 +7,7 @@ use ferrymq_types::{
     Persistence, Priority, ReasonCode, ReportOptions, Timestamp,
 };
 
-use crate::v1;
+use crate::{properties_from_wire, properties_to_wire, v1};
 
 /// A descriptor as a caller sent it: what it left to the queue is `None`.
 #[derive(Debug, Clone)]
@@ -89,7 +89,7 @@ fn text(value: String, length_max: usize) -> Result<String, ReasonCode> {
 /// Reads a descriptor from the wire; of its context what is the caller's.
 ///
 /// # Errors
-/// 2013, 2026, 2029, 2047, 2050 or 2252 for a field that is out of range.
+/// 2013, 2026, 2029, 2047, 2050 or 2252 for a field that is out of range; 2442, 2473 or 2478 for properties.
 pub fn put_descriptor(
     mut d: v1::MessageDescriptor,
     context: ContextFields,
@@ -145,6 +145,7 @@ pub fn put_descriptor(
             None => -1,
             Some(length) => i32::try_from(length).map_err(|_| ReasonCode::ORIGINAL_LENGTH_ERROR)?,
         },
+        properties: properties_from_wire(d.properties)?,
         ..defaults
     };
     Ok(PutDescriptor {
@@ -227,6 +228,7 @@ pub fn descriptor_to_wire(
         application_identity_data: d.application_identity_data.clone(),
         put_application_type: d.put_application_type.get(),
         application_origin_data: d.application_origin_data.clone(),
+        properties: properties_to_wire(&d.properties),
     }
 }
 

@@ -3,6 +3,7 @@
 //! **Invariant:** only this crate maps reason codes to gRPC status, and only in [`status`].
 
 pub mod convert;
+mod properties;
 pub mod status;
 pub mod storage;
 
@@ -48,6 +49,11 @@ mod generated {
         }
     }
 }
+
+pub use properties::{
+    properties_frame_bytes, properties_from_stored, properties_from_wire, properties_to_stored,
+    properties_to_wire,
+};
 
 pub use generated::admin::v1 as admin_v1;
 pub use generated::channel::v1 as channel_v1;

@@ -9,11 +9,12 @@ use prost::Message as _;
 use ferrymq_types::{
     AccountEntry, AccountReason, ApplicationType, BatchInDoubt, BodyId, Change, ChannelName,
     MessageDescriptor, MessageRow, MessageType, NameError, ObjectId, Persistence, Position,
-    Priority, QueueManagerName, QueueName, QueueRow, ReasonCode, ReceiverRow, ReportOptions,
+    Priority, Properties, QueueManagerName, QueueName, QueueRow, ReasonCode, ReceiverRow, ReportOptions,
     SenderRow, Sequence, Timestamp, UnitOfWorkOutcome, UnitOfWorkRow, WriteSet,
 };
 
 use crate::storage_v1 as pb;
+use crate::{properties_from_stored, properties_to_stored};
 
 /// Why stored bytes cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -381,6 +382,7 @@ impl From<&MessageRow> for pb::MessageRow {
             header: row.header.clone(),
             body: row.body.get(),
             body_length: row.body_length,
+            properties: properties_to_stored(&row.descriptor.properties),
         }
     }
 }
@@ -388,11 +390,12 @@ impl From<&MessageRow> for pb::MessageRow {
 impl TryFrom<pb::MessageRow> for MessageRow {
     type Error = FormatError;
     fn try_from(row: pb::MessageRow) -> Result<Self, FormatError> {
+        let stored = row.descriptor.ok_or(FormatError::Missing("descriptor"))?;
+        let mut descriptor = MessageDescriptor::try_from(stored)?;
+        descriptor.properties =
+            properties_from_stored(row.properties).map_err(|reason| value("properties", reason))?;
         Ok(Self {
-            descriptor: row
-                .descriptor
-                .ok_or(FormatError::Missing("descriptor"))?
-                .try_into()?,
+            descriptor,
             // A copy: a slice would keep the whole record in memory.
             header: Bytes::copy_from_slice(&row.header),
             body: BodyId::new(row.body),
@@ -477,6 +480,8 @@ impl TryFrom<pb::StoredDescriptor> for MessageDescriptor {
             application_identity_data: d.application_identity_data,
             put_application_type: ApplicationType::new(d.put_application_type),
             application_origin_data: d.application_origin_data,
+            // They are beside the descriptor in the row.
+            properties: Properties::NONE,
         })
     }
 }

@@ -2,7 +2,9 @@
 
 use core::fmt;
 
-use crate::{AccountingToken, CorrelationId, MessageId, PRIORITY_MAX, ReasonCode, Timestamp};
+use crate::{
+    AccountingToken, CorrelationId, MessageId, PRIORITY_MAX, Properties, ReasonCode, Timestamp,
+};
 
 /// Whether a message survives a restart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -272,6 +274,8 @@ pub struct MessageDescriptor {
     pub message_flags: u32,
     /// `OriginalLength` of a segmented message, in bytes; `-1` if not known.
     pub original_length: i32,
+    /// Message properties: not of `MQMD`, and kept and moved where it is.
+    pub properties: Properties,
 }
 
 impl MessageDescriptor {
@@ -377,6 +381,7 @@ impl Default for MessageDescriptor {
             offset: 0,
             message_flags: 0,
             original_length: -1,
+            properties: Properties::NONE,
         }
     }
 }

@@ -17,6 +17,7 @@ mod limits;
 mod message;
 mod names;
 mod pcf;
+mod properties;
 mod reason;
 mod reason_pages;
 mod time;
@@ -40,6 +41,10 @@ pub use names::{ChannelName, NameError, ObjectName, ProcessName, QueueManagerNam
 pub use pcf::{
     PCF_COMMAND_CHANNEL_EVENT, PCF_COMMAND_PERFORMANCE_EVENT, PCF_COMMAND_QUEUE_MANAGER_EVENT,
     PCF_PARAMETERS_MAX, PCF_TYPE_EVENT, PcfError, PcfMessage, PcfParameter, PcfValue,
+};
+pub use properties::{
+    PROPERTIES_LENGTH_MAX, PROPERTIES_MAX, PROPERTY_NAME_LENGTH_MAX, Properties, Property,
+    PropertyValue,
 };
 pub use reason::{CompletionCode, ReasonCode};
 pub use time::Timestamp;

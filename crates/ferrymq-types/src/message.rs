@@ -26,6 +26,13 @@ impl Message {
         self.header.len().saturating_add(self.body.len())
     }
 
+    /// Bytes that it takes where it is kept: what an application sees, and the properties.
+    #[must_use]
+    pub fn stored_length(&self) -> usize {
+        self.data_length()
+            .saturating_add(self.descriptor.properties.length())
+    }
+
     /// What an application sees: `header` and `body` in one piece. Copies only if there is a header.
     #[must_use]
     pub fn data(&self) -> Bytes {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
-use ferrymq_types::{ChannelName, CorrelationId, MessageId, QueueManagerName, QueueName};
+use ferrymq_types::{ChannelName, CorrelationId, MessageId, Property, QueueManagerName, QueueName};
 
 use crate::parse;
 
@@ -335,6 +335,10 @@ pub(crate) struct PutArgs {
     /// Where replies go
     #[arg(long, value_name = "QUEUE[@QMGR]", value_parser = parse::QueueAt::parse)]
     pub(crate) reply_to: Option<parse::QueueAt>,
+    /// A message property; more than one may be given. TYPE is string, boolean, int8 to int64, float32, float64, bytes (hex
+    /// digits) or null; without one it is string
+    #[arg(long = "property", value_name = "NAME=VALUE[:TYPE]", value_parser = parse::property)]
+    pub(crate) properties: Vec<Property>,
     /// Format name, up to 8 characters [default: MQSTR for text and lines, none for bytes]
     #[arg(long, value_name = "NAME", value_parser = parse::format_name)]
     pub(crate) format: Option<String>,

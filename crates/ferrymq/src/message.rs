@@ -1,5 +1,7 @@
 //! A message for a person or a program to read: as JSON, in a line, in hexadecimal.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use ferrymq_client::wire;
 use ferrymq_types::{
@@ -44,7 +46,7 @@ pub(crate) struct MessageDocument<'a> {
     encoding: &'static str,
     body: Body<'a>,
     truncated: bool,
-    properties: Properties,
+    properties: Properties<'a>,
     dead_letter: Option<DeadLetter>,
     trace: Option<()>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -86,9 +88,30 @@ struct ReplyTo<'a> {
     qmgr: &'a str,
 }
 
-/// Message properties: there are none yet.
-#[derive(Debug, Serialize)]
-struct Properties {}
+/// Message properties by name: numbers, booleans, strings, null; byte strings in hex digits.
+type Properties<'a> = BTreeMap<&'a str, serde_json::Value>;
+
+fn hexadecimal_digits(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn properties(descriptor: &wire::MessageDescriptor) -> Properties<'_> {
+    use wire::property::Value as V;
+    let named = descriptor.properties.iter().map(|property| {
+        let value = match &property.value {
+            None => serde_json::Value::Null,
+            Some(V::Boolean(value)) => (*value).into(),
+            Some(V::Bytes(value)) => hexadecimal_digits(value).into(),
+            Some(V::Int8(value) | V::Int16(value) | V::Int32(value)) => (*value).into(),
+            Some(V::Int64(value)) => (*value).into(),
+            Some(V::Float32(value)) => (*value).into(),
+            Some(V::Float64(value)) => (*value).into(),
+            Some(V::String(value)) => value.as_str().into(),
+        };
+        (property.name.as_str(), value)
+    });
+    named.collect()
+}
 
 /// What the dead-letter header says. What such a header has no field for is null.
 #[derive(Debug, Serialize)]
@@ -179,7 +202,7 @@ impl<'a> MessageDocument<'a> {
             encoding,
             body,
             truncated: false,
-            properties: Properties {},
+            properties: properties(descriptor),
             dead_letter: header.map(dead_letter),
             trace: None,
             position: place.position,
@@ -411,11 +434,25 @@ pub(crate) fn hexadecimal(number: u64, d: &wire::MessageDescriptor, data: &Bytes
         format!("  MsgFlags       : '{}'", d.message_flags),
         format!("  OriginalLength : '{original_length}'"),
         String::new(),
+    ];
+    if !d.properties.is_empty() {
+        lines.push(" ****Message properties****".to_owned());
+        lines.push(String::new());
+        // As JSON: what no terminal should see is escaped.
+        let named = properties(d);
+        lines.extend(
+            named
+                .iter()
+                .map(|(name, value)| format!("  {name} : {value}")),
+        );
+        lines.push(String::new());
+    }
+    lines.extend([
         " ****   Message      ****".to_owned(),
         String::new(),
         format!(" length - {} of {} bytes", data.len(), data.len()),
         String::new(),
-    ];
+    ]);
     lines.extend(hexadecimal_lines(data));
     lines.push(String::new());
     lines

@@ -4,7 +4,9 @@ use core::fmt;
 use core::str::FromStr;
 use std::time::Duration;
 
-use ferrymq_types::{CorrelationId, MessageId, QueueManagerName, QueueName, Timestamp};
+use ferrymq_types::{
+    CorrelationId, MessageId, Property, PropertyValue, QueueManagerName, QueueName, Timestamp,
+};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
@@ -97,6 +99,27 @@ pub(crate) fn message_id(text: &str) -> Result<MessageId, String> {
 /// A correlation id in hexadecimal digits.
 pub(crate) fn correlation_id(text: &str) -> Result<CorrelationId, String> {
     CorrelationId::from_hex(text).ok_or_else(|| not_an_id(text))
+}
+
+/// `name=value`, or `name=value:type`; what follows the last colon and is no type belongs to the value.
+pub(crate) fn property(text: &str) -> Result<Property, String> {
+    const TYPES: [&str; 10] = [
+        "null", "boolean", "bytes", "int8", "int16", "int32", "int64", "float32", "float64",
+        "string",
+    ];
+    let (name, rest) = text
+        .split_once('=')
+        .ok_or_else(|| "expected NAME=VALUE or NAME=VALUE:TYPE".to_owned())?;
+    let (value, type_name) = match rest.rsplit_once(':') {
+        Some((value, type_name)) if TYPES.contains(&type_name) => (value, type_name),
+        Some(_) | None => (rest, "string"),
+    };
+    let value = PropertyValue::parse(value, type_name)
+        .map_err(|_| format!("{value:?} is no value of type {type_name}"))?;
+    Ok(Property {
+        name: name.to_owned(),
+        value,
+    })
 }
 
 /// The name of a format.
@@ -231,6 +254,25 @@ mod tests {
         ] {
             assert!(duration(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_property_has_a_name_a_value_and_perhaps_a_type() {
+        let read = |text: &str| property(text).map(|p| (p.name, p.value));
+        let string = |text: &str| PropertyValue::String(text.to_owned());
+        assert_eq!(read("a=b"), Ok(("a".to_owned(), string("b"))));
+        assert_eq!(read("a=b=c"), Ok(("a".to_owned(), string("b=c"))));
+        assert_eq!(read("a=12:30"), Ok(("a".to_owned(), string("12:30"))));
+        assert_eq!(
+            read("a=12:int8:string"),
+            Ok(("a".to_owned(), string("12:int8")))
+        );
+        assert_eq!(
+            read("a=12:int8"),
+            Ok(("a".to_owned(), PropertyValue::Int8(12)))
+        );
+        assert_eq!(read("a=:null"), Ok(("a".to_owned(), PropertyValue::Null)));
+        assert!(read("a").is_err() && read("a=300:int8").is_err());
     }
 
     #[test]

@@ -92,6 +92,8 @@ pub(super) fn take_header_off(message: &Message, now: Timestamp) -> Result<Outgo
     let rest = bytes.slice(length..);
     let mut descriptor = header.descriptor;
     descriptor.persistence = message.descriptor.persistence;
+    // The header in front has no place for them.
+    descriptor.properties = message.descriptor.properties.clone();
     descriptor.expires_at = message.descriptor.expires_at.or(descriptor.expires_at);
     let (header_left, body) = if in_body {
         (bytes::Bytes::new(), rest)

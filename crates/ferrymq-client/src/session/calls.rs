@@ -170,14 +170,15 @@ impl Frames {
         let message = put.put.as_mut().and_then(|put| put.message.as_mut());
         let Some(message) = message else { return 0 };
         let length = message.data.len();
+        let properties = ferrymq_proto::properties_frame_bytes(message);
         match u32::try_from(length) {
             Ok(data_length) if length > CHUNK_BYTES => {
                 put.data_length = data_length;
                 let data = std::mem::take(&mut message.data);
                 self.uploads.push_back(Upload { call_id, data });
-                0
+                properties
             }
-            _ => length,
+            _ => length.saturating_add(properties),
         }
     }
 }

@@ -74,6 +74,7 @@ fn rewrap(
     };
     // The queue keeps the message as what it was on the transmission queue.
     descriptor.persistence = message.descriptor.persistence;
+    descriptor.properties = message.descriptor.properties.clone();
     descriptor.expires_at = message.descriptor.expires_at;
     let header = DeadLetterHeader::wrap(
         &mut descriptor,

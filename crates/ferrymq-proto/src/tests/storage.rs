@@ -1,5 +1,6 @@
 use ferrymq_types::{
-    AccountingToken, ApplicationType, CorrelationId, MessageId, QueueManagerId, UnitOfWorkId,
+    AccountingToken, ApplicationType, CorrelationId, MessageId, Property, PropertyValue,
+    QueueManagerId, UnitOfWorkId,
 };
 
 use super::*;
@@ -32,6 +33,11 @@ fn message_row() -> MessageRow {
             encoding: 273,
             coded_character_set_id: 500,
             message_type: MessageType::REQUEST,
+            properties: Properties::new(vec![Property {
+                name: "colour".into(),
+                value: PropertyValue::String("red".into()),
+            }])
+            .unwrap(),
         },
         header: Bytes::from_static(b"head"),
         body: BodyId::new(11),
@@ -176,6 +182,16 @@ fn write_sets_come_back_as_they_were_and_name_their_bodies() {
         }
     }
     assert_eq!(decoded, sets);
+}
+
+#[test]
+fn a_row_of_before_there_were_properties_has_none() {
+    let row = message_row();
+    let mut stored = pb::MessageRow::from(&row);
+    stored.properties.clear();
+    let read = MessageRow::from_stored(&stored.encode_to_vec()).unwrap();
+    assert!(read.descriptor.properties.is_empty());
+    assert_eq!((read.body, read.header), (row.body, row.header));
 }
 
 #[test]

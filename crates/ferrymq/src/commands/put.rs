@@ -5,8 +5,8 @@ use std::fs::File;
 use std::io::BufReader;
 
 use bytes::Bytes;
-use ferrymq_client::{Answer, Client, Session, wire};
-use ferrymq_types::{CorrelationId, MessageDescriptor, MessageId, ReasonCode};
+use ferrymq_client::{Answer, Client, Session, properties_to_wire, wire};
+use ferrymq_types::{CorrelationId, MessageDescriptor, MessageId, Properties, ReasonCode};
 use serde::Serialize;
 use tokio::sync::mpsc;
 
@@ -47,7 +47,7 @@ enum Source {
 
 pub(crate) async fn run(invocation: &mut Invocation, args: PutArgs) -> Result<(), Failure> {
     let (source, format) = source(&args).await?;
-    let descriptor = descriptor(&args, format);
+    let descriptor = descriptor(&args, format)?;
     let connected = invocation.connect(Retry::Yes, TIMEOUT_DEFAULT).await?;
     let template = wire::PutRequest {
         queue_manager: connected.queue_manager(),
@@ -123,7 +123,11 @@ async fn source(args: &PutArgs) -> Result<(Source, &'static str), Failure> {
     })
 }
 
-fn descriptor(args: &PutArgs, format: &str) -> wire::MessageDescriptor {
+fn descriptor(args: &PutArgs, format: &str) -> Result<wire::MessageDescriptor, Failure> {
+    let properties = Properties::new(args.properties.clone()).map_err(|reason| {
+        let meaning = reason.meaning().unwrap_or_default();
+        Failure::Usage(format!("--property: {reason}: {meaning}"))
+    })?;
     let id =
         |bytes: Option<&[u8; 24]>| bytes.map_or_else(Bytes::new, |b| Bytes::copy_from_slice(b));
     let reply_to = args.reply_to.as_ref();
@@ -138,6 +142,7 @@ fn descriptor(args: &PutArgs, format: &str) -> wire::MessageDescriptor {
             .and_then(|r| r.queue_manager.as_ref())
             .map(ToString::to_string)
             .unwrap_or_default(),
+        properties: properties_to_wire(&properties),
         ..wire::MessageDescriptor::default()
     };
     descriptor.set_persistence(match (args.persistent, args.nonpersistent) {
@@ -145,7 +150,7 @@ fn descriptor(args: &PutArgs, format: &str) -> wire::MessageDescriptor {
         (false, true) => wire::Persistence::NonPersistent,
         (false, false) => wire::Persistence::Unspecified,
     });
-    descriptor
+    Ok(descriptor)
 }
 
 fn with_data(template: &wire::PutRequest, data: Bytes) -> wire::PutRequest {

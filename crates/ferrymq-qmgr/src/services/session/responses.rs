@@ -241,10 +241,11 @@ impl Responses {
                 message.data.truncate(length);
                 response.reason = ReasonCode::TRUNCATED_MSG_ACCEPTED.get();
             }
-            bytes = message.data.len();
+            let properties = ferrymq_proto::properties_frame_bytes(message);
+            bytes = message.data.len().saturating_add(properties);
             if let Some((length, data)) = large(message) {
                 response.data_length = length;
-                bytes = 0;
+                bytes = properties;
                 self.chunks.push_back(Chunks {
                     call_id,
                     delivery: 0,
@@ -272,6 +273,7 @@ impl Responses {
             }
             bytes = bytes
                 .saturating_add(message.data.len())
+                .saturating_add(ferrymq_proto::properties_frame_bytes(&message))
                 .saturating_add(ANSWER_BYTES);
             deliveries.push(v1::Delivery {
                 delivery,
