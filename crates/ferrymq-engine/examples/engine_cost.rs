@@ -204,7 +204,8 @@ impl Bench {
                         let result = Fetched::Message(Box::new(row), self.body.clone());
                         input = Some(Input::Fetched { fetch, result });
                     }
-                    Effect::ReadAhead { .. }
+                    Effect::ReadRows { .. }
+                    | Effect::ReadAhead { .. }
                     | Effect::Spill { .. }
                     | Effect::Forget { .. }
                     | Effect::Write(_)

@@ -8,6 +8,7 @@ use ferrymq_types::{Message, MessageRow, Position, ReasonCode, Sequence};
 use crate::engine::Step;
 use crate::pending::{Pending, PendingBrowse};
 use crate::queue::{State, Wanted};
+use crate::selection::{Walk, Walked};
 use crate::{
     Browse, BrowseStep, Browsed, ConnectionId, Engine, Failure, MatchIds, Reply, RequestId,
 };
@@ -68,12 +69,22 @@ impl Engine {
             self.check_reads(connection, handle, queue)?;
             self.unlock_cursor(connection, handle);
         }
+        let selector = match only {
+            None => self
+                .selector(connection, handle, browse.selector.as_ref())
+                .map_err(|reason| Failure::of(reason, &name))?,
+            Some(_) => None,
+        };
+        if selector.is_some() {
+            self.check_walks(&name)?;
+        }
         let key = |cursor| self.queues.get(&queue).map(|q| q.key_of_cursor(cursor));
         Ok(PendingBrowse {
             connection,
             queue,
             wanted,
             moves,
+            walk: selector.map(|selector| Box::new(Walk::new(selector, after.and_then(key)))),
             after: after.and_then(key),
             only: only.and_then(key),
             handle: handle.map(|handle| (handle, browse.lock)),
@@ -81,17 +92,33 @@ impl Engine {
     }
 
     /// Looks for the next message that is in memory, or starts to read one.
-    fn run_browse(&mut self, step: &mut Step<'_>, id: RequestId, mut p: PendingBrowse) {
+    pub(crate) fn run_browse(&mut self, step: &mut Step<'_>, id: RequestId, mut p: PendingBrowse) {
         loop {
             let Some(q) = self.queues.get(&p.queue) else {
                 return step.fail(id, Position::ZERO, ReasonCode::Q_DELETED);
             };
             let last_change = q.last_change;
-            let found = match p.only {
-                None => q.find(&p.wanted, p.after, &BTreeSet::new()),
-                Some(key) => Some(key).filter(|key| q.available(*key).is_some()),
+            let found = match (p.only, p.walk.as_deref_mut()) {
+                (None, None) => q.find(&p.wanted, p.after, &BTreeSet::new()),
+                (None, Some(walk)) => {
+                    let none = BTreeSet::new();
+                    match self.walk_on(step.now, p.queue, &p.wanted, &none, walk) {
+                        Walked::Found(key) => Some(key),
+                        Walked::End => None,
+                        Walked::Rows(rows) => {
+                            return self.rest_walk(step, id, Pending::Browse(p), Some(rows));
+                        }
+                        Walked::Pause => {
+                            return self.rest_walk(step, id, Pending::Browse(p), None);
+                        }
+                    }
+                }
+                (Some(key), _) => Some(key).filter(|key| q.available(*key).is_some()),
             };
             let Some(key) = found else {
+                if let Some(walk) = p.walk.as_deref_mut() {
+                    self.report_walk(step, p.queue, walk);
+                }
                 let reason = match p.only {
                     None => ReasonCode::NO_MSG_AVAILABLE,
                     Some(_) => ReasonCode::NO_MSG_UNDER_CURSOR,
@@ -109,15 +136,18 @@ impl Engine {
             let Some(message) = self.memory.get(sequence).cloned() else {
                 // Not locked: who gets it meanwhile may have it. `after` stays before it until it is read.
                 self.fetch(step, id, p.queue, sequence);
+                if p.walk.is_some() {
+                    self.walks.insert((p.queue, id));
+                }
                 return self.wait(id, Pending::Browse(p));
             };
             if !p.is_as_asked(&message) {
                 return step.fail(id, entry.position, ReasonCode::MATCH_OPTIONS_ERROR);
             }
             if p.only.is_some() || p.wanted.is(&message) {
-                return self.browsed(step, id, &p, sequence, message);
+                return self.browsed(step, id, p, sequence, message);
             }
-            p.after = Some(key);
+            p.pass(key);
         }
     }
 
@@ -125,7 +155,7 @@ impl Engine {
         &mut self,
         step: &mut Step<'_>,
         id: RequestId,
-        p: &PendingBrowse,
+        mut p: PendingBrowse,
         sequence: Sequence,
         message: Arc<Message>,
     ) {
@@ -135,7 +165,11 @@ impl Engine {
         let Some(entry) = q.entry(sequence) else {
             return step.fail(id, q.last_change, ReasonCode::NO_MSG_AVAILABLE);
         };
+        if let Some(walk) = p.walk.as_deref_mut() {
+            self.report_walk(step, p.queue, walk);
+        }
         let browsed = Browsed {
+            examined: p.walk.as_ref().map_or(0, |walk| walk.examined()),
             message,
             backout_count: entry.backout_count,
             cursor: q.cursor(sequence, &entry),
@@ -166,12 +200,17 @@ impl Engine {
             if !expired && !p.is_as_asked(&message) {
                 return step.fail(id, entry.position, ReasonCode::MATCH_OPTIONS_ERROR);
             }
-            if !expired && (p.only.is_some() || p.wanted.is(&message)) {
-                return self.browsed(step, id, &p, sequence, message);
+            let key = q.key(sequence, entry.priority);
+            let selected = p
+                .walk
+                .as_deref_mut()
+                .is_none_or(|walk| walk.confirm(sequence, &message.descriptor, &entry, step.now));
+            if !expired && (p.only.is_some() || p.wanted.is(&message) && selected) {
+                return self.browsed(step, id, p, sequence, message);
             }
             // Not the wanted one after all: go on behind it.
             if !expired {
-                p.after = Some(q.key(sequence, entry.priority));
+                p.pass(key);
             }
         }
         self.run_browse(step, id, p);

@@ -36,6 +36,7 @@ impl Engine {
         self.initiated = initiated(&qmgr);
         let off_queues = off_queues(&qmgr);
         let mut could_trigger = Vec::new();
+        let mut reordered = Vec::new();
         for queue in qmgr.queues.values() {
             let Queue::Local(definition) = queue else {
                 continue;
@@ -66,6 +67,7 @@ impl Engine {
             state.arm_performance(&qmgr, now);
             if reorder {
                 state.reorder();
+                reordered.push(id);
             }
             if state.keeps_expired != keeps_expired {
                 state.keeps_expired = keeps_expired;
@@ -77,6 +79,9 @@ impl Engine {
                     }
                 }
             }
+        }
+        for queue in reordered {
+            self.restart_walks(queue);
         }
         could_trigger
     }

@@ -33,6 +33,15 @@ pub enum Effect {
         /// The place.
         sequence: Sequence,
     },
+    /// Read rows of messages, without their bodies, and come back with [`crate::Input::RowsRead`].
+    ReadRows {
+        /// The number of the read.
+        fetch: FetchId,
+        /// The queue.
+        queue: ObjectId,
+        /// The places; no more than 256.
+        sequences: Vec<Sequence>,
+    },
     /// Read stored messages that will be wanted soon, beside the fetches, and come back with [`crate::Input::ReadAhead`].
     ReadAhead {
         /// The queue.
@@ -105,6 +114,13 @@ pub enum Event {
         sequence: Sequence,
         /// What is wrong, with file and position.
         what: String,
+    },
+    /// A get or a browse with a selector has judged many messages: more than 10,000.
+    LongSelection {
+        /// The queue.
+        queue: QueueName,
+        /// How many, so far.
+        examined: u64,
     },
     /// A queue is full.
     QueueFull {
@@ -184,6 +200,8 @@ pub struct Got {
     pub sequence: Sequence,
     /// [`ReasonCode::NONE`], or the reason of a warning.
     pub warning: ReasonCode,
+    /// Messages that were judged by a selector up to this one; 0 without a selector.
+    pub examined: u64,
 }
 
 /// Where a browse is. Good for one run of the queue manager (rule U16).
@@ -204,6 +222,8 @@ pub struct Browsed {
     pub backout_count: u32,
     /// Where to go on.
     pub cursor: Cursor,
+    /// As [`Got::examined`].
+    pub examined: u64,
 }
 
 /// Statistics of a local queue.

@@ -65,6 +65,10 @@ pub struct Engine {
     /// When the moves of poison messages are tried again.
     pub(crate) poison_retry: Option<Timestamp>,
     /// Messages that became available in this step.
+    /// Walks of gets and browses that are under way, those of them that go on at the next tick, and the rows they read.
+    pub(crate) walks: BTreeSet<(ObjectId, RequestId)>,
+    pub(crate) paused: BTreeSet<RequestId>,
+    pub(crate) row_reads: BTreeMap<FetchId, RequestId>,
     pub(crate) woken: VecDeque<Woken>,
     /// Messages that came in this step to queues with a trigger.
     pub(crate) arrivals: Vec<Arrival>,
@@ -179,6 +183,9 @@ impl Engine {
             stopped: BTreeMap::new(),
             notes: VecDeque::new(),
             poison_retry: None,
+            walks: BTreeSet::new(),
+            paused: BTreeSet::new(),
+            row_reads: BTreeMap::new(),
             woken: VecDeque::new(),
             arrivals: Vec::new(),
             trigger_checks: BTreeSet::new(),
@@ -212,6 +219,7 @@ impl Engine {
             Input::Cancelled { id } => self.cancel(id),
             Input::Disconnected { connection } => self.disconnect(&mut step, connection),
             Input::Fetched { fetch, result } => self.fetched(&mut step, fetch, result),
+            Input::RowsRead { fetch, rows } => self.rows_read(&mut step, fetch, rows),
             Input::ReadAhead { queue, messages } => self.was_read_ahead(queue, messages),
             Input::Spilled { sequences, result } => self.spilled(&step, sequences, result),
             Input::DefinitionsChanged(qmgr) => self.definitions_changed(&mut step, qmgr),
@@ -276,7 +284,11 @@ impl Engine {
                 sequence,
                 reason,
             } => return self.sender_dead_letter(step, id, connection, channel, sequence, reason),
-            Request::Open { name, options } => self.open(connection, name, options),
+            Request::Open {
+                name,
+                options,
+                selector,
+            } => self.open(connection, name, options, selector),
             Request::Close { handle } => self.close(step, connection, handle),
             Request::Unlock { handle } => self.unlock_browsed(connection, handle),
             Request::Begin { id } => self.begin(connection, id),

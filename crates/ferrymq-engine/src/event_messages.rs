@@ -127,6 +127,7 @@ impl Engine {
             Effect::Reply { .. }
             | Effect::Write(_)
             | Effect::Fetch { .. }
+            | Effect::ReadRows { .. }
             | Effect::ReadAhead { .. }
             | Effect::Spill { .. }
             | Effect::Forget { .. }

@@ -165,6 +165,7 @@ impl Engine {
             self.notes.front().map(|(due, ..)| *due),
             self.poison_retry,
             self.spill_retry(),
+            (!self.paused.is_empty()).then_some(Timestamp::ZERO),
         ]
         .into_iter()
         .flatten()
@@ -177,6 +178,7 @@ impl Engine {
         if self.poison_retry.is_some_and(|due| due <= step.now) {
             self.retry_poison(step);
         }
+        self.go_on_walking(step);
         self.end_waits(step);
         self.forget_outcomes(step);
         self.retry_spill(step);

@@ -16,6 +16,7 @@ use crate::pending::Pending;
 use crate::performance::Watched;
 use crate::queue::{Entry, QueueState, State, Wanted};
 use crate::report::{Report, report_bytes_max};
+use crate::selection::{Walk, Walked};
 use crate::trigger::Cause;
 use crate::unit_of_work::CommitRecord;
 use crate::{ConnectionId, Cursor, Engine, Failure, FetchId, Get, Got, Reply, RequestId, Source};
@@ -31,6 +32,8 @@ pub(crate) struct PendingGet {
     pub(crate) wanted: Wanted,
     /// The message under a cursor: no other.
     only: Option<Cursor>,
+    /// Where it is, if it has a selector.
+    pub(crate) walk: Option<Box<Walk>>,
     /// Until when it waits, and when it came: set once it waits.
     pub(crate) waiting: Option<(Timestamp, u64)>,
     /// The message that is locked for it while it is read.
@@ -125,8 +128,24 @@ impl Engine {
             Ok(wanted) => wanted,
             Err(reason) => return step.reply(id, Position::ZERO, Err(Failure::of(reason, &name))),
         };
+        let selector = if only.is_some() {
+            // Whatever else is asked for.
+            Ok(None)
+        } else {
+            self.selector(connection, get.source.handle(), get.selector.as_ref())
+        };
+        let walk = match selector {
+            Ok(selector) => selector.map(|selector| Box::new(Walk::new(selector, None))),
+            Err(reason) => return step.reply(id, Position::ZERO, Err(Failure::of(reason, &name))),
+        };
+        if walk.is_some()
+            && let Err(failure) = self.check_walks(&name)
+        {
+            return step.reply(id, Position::ZERO, Err(failure));
+        }
         let pending = PendingGet {
             connection,
+            walk,
             get,
             name,
             queue,
@@ -149,9 +168,25 @@ impl Engine {
                 return step.fail(id, Position::ZERO, ReasonCode::Q_DELETED);
             };
             let last_change = q.last_change;
-            let found = match p.only {
-                None => q.find(&p.wanted, None, &p.rejected),
-                Some(cursor) => Some(q.key_of_cursor(cursor)).filter(|key| {
+            let found = match (p.only, p.walk.as_deref_mut()) {
+                (None, None) => q.find(&p.wanted, None, &p.rejected),
+                (None, Some(walk)) => {
+                    let walked = self.walk_on(step.now, p.queue, &p.wanted, &p.rejected, walk);
+                    match walked {
+                        Walked::Found(key) => Some(key),
+                        Walked::End => None,
+                        Walked::Rows(_) | Walked::Pause if !p.taken.is_empty() => {
+                            return Self::reply_many(step, id, p);
+                        }
+                        Walked::Rows(rows) => {
+                            return self.rest_walk(step, id, Pending::Get(Box::new(p)), Some(rows));
+                        }
+                        Walked::Pause => {
+                            return self.rest_walk(step, id, Pending::Get(Box::new(p)), None);
+                        }
+                    }
+                }
+                (Some(cursor), _) => Some(q.key_of_cursor(cursor)).filter(|key| {
                     q.available(*key).is_some() && !p.rejected.contains(&key.sequence)
                 }),
             };
@@ -175,7 +210,9 @@ impl Engine {
                 }
                 self.hide(p.queue, sequence, State::Fetching);
                 let fetch = self.fetch(step, id, p.queue, sequence);
-                if p.wanted.is_any() || p.get.logical_order {
+                if p.walk.is_some() {
+                    self.walks.insert((p.queue, id));
+                } else if p.wanted.is_any() || p.get.logical_order {
                     self.read_ahead(step, p.queue, key);
                 }
                 p.fetch = Some((fetch, sequence));
@@ -200,6 +237,9 @@ impl Engine {
         mut p: PendingGet,
         last_change: Position,
     ) {
+        if let Some(walk) = p.walk.as_deref_mut() {
+            self.report_walk(step, p.queue, walk);
+        }
         if !p.taken.is_empty() {
             return Self::reply_many(step, id, p);
         }
@@ -272,6 +312,13 @@ impl Engine {
             self.unlock(queue, sequence);
             return Some(p);
         }
+        if let Some(walk) = p.walk.as_deref_mut() {
+            let descriptor = &found.message.descriptor;
+            if !walk.confirm(sequence, descriptor, &entry, step.now) {
+                self.unlock(queue, sequence);
+                return Some(p);
+            }
+        }
         if self.is_poisoned(queue, &entry) {
             let row = match found.row {
                 Some(row) => row,
@@ -317,6 +364,9 @@ impl Engine {
                 Self::reply_many(step, id, p);
             }
             return None;
+        }
+        if let Some(walk) = p.walk.as_deref_mut() {
+            self.report_walk(step, queue, walk);
         }
         let Some(many) = p.get.many else {
             let (after, got) = self.deliver(step, &p, found, &entry);
@@ -410,6 +460,7 @@ impl Engine {
             backout_count,
             sequence,
             warning: self.moved_by_get(p.connection, &p.get, entry),
+            examined: p.walk.as_ref().map_or(0, |walk| walk.examined()),
         };
         (after, got)
     }
@@ -540,10 +591,14 @@ impl Engine {
                 self.fire_checks(step);
                 continue;
             };
+            self.note_walks(woken);
             let mut last = None;
             while let Some((arrival, id)) = self.next_waiter(woken, last) {
                 last = Some(arrival);
-                if let Some(Pending::Get(p)) = self.resume(id) {
+                if let Some(Pending::Get(mut p)) = self.resume(id) {
+                    if let Some(walk) = p.walk.as_deref_mut() {
+                        walk.note(woken.key, &p.wanted);
+                    }
                     self.run_get(step, id, *p);
                 }
             }

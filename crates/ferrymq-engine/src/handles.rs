@@ -4,8 +4,10 @@
 //! Source: IBM MQ, "MQOPEN", "MQCLOSE", "Options (MQLONG)" of MQOO and MQGMO.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use ferrymq_objects::Target;
+use ferrymq_selector::Selector;
 use ferrymq_types::{ObjectId, Position, QueueName, ReasonCode, Sequence};
 
 use crate::context::{MessageContext, check_open};
@@ -36,6 +38,8 @@ pub(crate) struct Handle {
     pub(crate) grouping: Option<Box<Grouping>>,
     /// The context of the message that was got last, if the handle keeps it.
     pub(crate) saved_context: Option<Box<MessageContext>>,
+    /// Which messages it sees.
+    selector: Option<Arc<Selector>>,
 }
 
 impl Handle {
@@ -50,6 +54,7 @@ impl Engine {
         connection: ConnectionId,
         name: ObjectName,
         options: OpenOptions,
+        selector: Option<Arc<Selector>>,
     ) -> Answer {
         let reads = options.input.is_some() || options.browse;
         if !reads && !options.output && !options.inquire {
@@ -57,6 +62,12 @@ impl Engine {
         }
         check_open(&options, &name.queue)?;
         self.check_quiescing(options.fail_if_quiescing)?;
+        if selector.is_some() && !reads {
+            return Err(Failure::of(
+                ReasonCode::SELECTOR_INVALID_FOR_TYPE,
+                &name.queue,
+            ));
+        }
         let (first, last) = ((connection, HandleId(0)), (connection, HandleId(u64::MAX)));
         let open = self.handles.range(first..=last).count();
         if open as u64 >= u64::from(self.qmgr.attributes.max_handles) {
@@ -99,6 +110,7 @@ impl Engine {
             locked: None,
             grouping: None,
             saved_context: None,
+            selector,
         };
         self.handles.insert((connection, opened.handle), handle);
         Ok((Position::ZERO, Reply::Opened(opened)))
@@ -235,6 +247,23 @@ impl Engine {
     ) -> Option<&mut Grouping> {
         let open = self.handles.get_mut(&(connection, handle))?;
         Some(open.grouping.get_or_insert_default())
+    }
+
+    /// The selector of a get or a browse: its own, or that of its handle.
+    pub(crate) fn selector(
+        &self,
+        connection: ConnectionId,
+        handle: Option<HandleId>,
+        own: Option<&Arc<Selector>>,
+    ) -> Result<Option<Arc<Selector>>, ReasonCode> {
+        let Some(handle) = handle else {
+            return Ok(own.cloned());
+        };
+        if own.is_some() {
+            return Err(ReasonCode::OPTIONS_ERROR);
+        }
+        let open = self.handles.get(&(connection, handle));
+        Ok(open.and_then(|open| open.selector.clone()))
     }
 
     pub(crate) fn handle(

@@ -39,6 +39,7 @@ mod recovery;
 mod report;
 mod request;
 mod resting;
+mod selection;
 mod settle;
 mod spill;
 #[cfg(test)]

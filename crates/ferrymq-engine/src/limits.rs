@@ -46,6 +46,22 @@ pub(crate) const READ_AHEAD_MESSAGES: usize = 256;
 /// Bytes that are read ahead of the gets of one queue at once, at most: 4 MiB.
 pub(crate) const READ_AHEAD_BYTES: u64 = 4 * 1024 * 1024;
 
+/// Messages that a get or a browse with a selector passes in one step.
+pub(crate) const SELECTION_STEP_MAX: usize = 1_000;
+
+/// Rows that a get or a browse with a selector has read at once, at most.
+pub(crate) const SELECTION_ROWS_MAX: usize = 256;
+
+/// Messages that become available behind a get with a selector before it begins anew.
+pub(crate) const SELECTION_BEHIND_MAX: usize = 1_000;
+
+/// Gets and browses with a selector that are under way at once. Beyond: 9004. Those that wait at the end of their queue do not
+/// count.
+pub(crate) const SELECTIONS_MAX: usize = 1_024;
+
+/// Messages that one get or browse with a selector judges before operators are told.
+pub(crate) const SELECTION_REPORTED: u64 = 10_000;
+
 /// How long the outcome of a unit of work, or of a put with a token, can be asked for.
 pub const OUTCOME_KEPT: Duration = Duration::from_secs(15 * 60);
 

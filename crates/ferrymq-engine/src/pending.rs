@@ -10,6 +10,7 @@ use crate::get::PendingGet;
 use crate::logical::BrowseMove;
 use crate::messages::{message_of, row_of};
 use crate::queue::{Key, State, Wanted};
+use crate::selection::Walk;
 use crate::trigger::Cause;
 use crate::{ConnectionId, Effect, Engine, Event, FetchId, Fetched, HandleId, RequestId};
 
@@ -29,6 +30,8 @@ pub(crate) struct PendingBrowse {
     pub(crate) queue: ObjectId,
     pub(crate) wanted: Wanted,
     pub(crate) after: Option<Key>,
+    /// Where it is, if it has a selector; `after` does not count then.
+    pub(crate) walk: Option<Box<Walk>>,
     /// The message under a cursor: no other.
     pub(crate) only: Option<Key>,
     /// How far it moves its handle; not if it looks at the message under the cursor.
@@ -38,6 +41,14 @@ pub(crate) struct PendingBrowse {
 }
 
 impl PendingBrowse {
+    /// Goes on behind a message that is not the wanted one.
+    pub(crate) fn pass(&mut self, key: Key) {
+        self.after = Some(key);
+        if let Some(walk) = self.walk.as_deref_mut() {
+            walk.pass(key);
+        }
+    }
+
     /// Whether the message is as asked for, where nothing else can be had: it is the next one of its group.
     pub(crate) fn is_as_asked(&self, message: &Message) -> bool {
         let asked = self.moves.as_ref().and_then(BrowseMove::matched);
@@ -65,6 +76,26 @@ impl Pending {
     }
 }
 
+impl Pending {
+    /// The queue that a get or a browse reads; of others none.
+    pub(crate) const fn queue(&self) -> ObjectId {
+        match self {
+            Self::Get(p) => p.queue,
+            Self::Browse(p) => p.queue,
+            Self::SenderGet(_) | Self::DeadLetter(_) => ObjectId::ZERO,
+        }
+    }
+
+    /// Its walk, if it has a selector.
+    pub(crate) fn walk(&mut self) -> Option<&mut Walk> {
+        match self {
+            Self::Get(p) => p.walk.as_deref_mut(),
+            Self::Browse(p) => p.walk.as_deref_mut(),
+            Self::SenderGet(_) | Self::DeadLetter(_) => None,
+        }
+    }
+}
+
 /// What is being read, and for whom.
 #[derive(Debug)]
 pub(crate) struct Fetching {
@@ -83,7 +114,8 @@ impl Engine {
 
     /// Takes a request up again; it is filed nowhere after this.
     pub(crate) fn resume(&mut self, id: RequestId) -> Option<Pending> {
-        let pending = self.pending.remove(&id)?;
+        let mut pending = self.pending.remove(&id)?;
+        self.wake_walk(id, &mut pending);
         self.pending_by_connection
             .remove(&(pending.connection(), id));
         match &pending {

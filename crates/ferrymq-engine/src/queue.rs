@@ -25,6 +25,14 @@ pub(crate) struct Key {
     pub(crate) sequence: Sequence,
 }
 
+impl Key {
+    /// Behind all others.
+    pub(crate) const LAST: Self = Self {
+        rank: u8::MAX,
+        sequence: Sequence::new(u64::MAX),
+    };
+}
+
 /// What may be done with a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {

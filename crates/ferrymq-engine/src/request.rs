@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use ferrymq_objects::QueueManager;
+use ferrymq_selector::Selector;
 use ferrymq_types::{
     AccountReason, ChannelName, CorrelationId, Message, MessageDescriptor, MessageId, MessageRow,
     ObjectId, Persistence, Priority, QueueManagerId, QueueManagerName, QueueName, ReasonCode,
@@ -109,6 +110,13 @@ pub enum Input {
         fetch: FetchId,
         /// What was found.
         result: Fetched,
+    },
+    /// Rows were read, as [`crate::Effect::ReadRows`] asked: those of them that could be. Comes in any case.
+    RowsRead {
+        /// The read.
+        fetch: FetchId,
+        /// Place and row of each.
+        rows: Vec<(Sequence, Box<MessageRow>)>,
     },
     /// Messages were read ahead, as [`crate::Effect::ReadAhead`] asked: those of them that could be. Comes in any case.
     ReadAhead {
@@ -219,6 +227,14 @@ pub enum Source {
 }
 
 impl Source {
+    /// The handle that it goes through.
+    pub(crate) const fn handle(&self) -> Option<HandleId> {
+        match self {
+            Self::Queue(_) => None,
+            Self::Handle(handle) | Self::UnderCursor(handle) => Some(*handle),
+        }
+    }
+
     pub(crate) fn is_through(&self, handle: HandleId) -> bool {
         match self {
             Self::Queue(_) => false,
@@ -316,6 +332,8 @@ pub struct Get {
     pub syncpoint_if_persistent: bool,
     /// Which messages.
     pub matching: MatchIds,
+    /// Only messages that satisfy this. Through a handle it is the handle's: 2046 if there is one here.
+    pub selector: Option<Arc<Selector>>,
     /// Groups come one after the other, each in order; the handle says which message is next. `MQGMO_LOGICAL_ORDER`.
     pub logical_order: bool,
     /// Of a group nothing is got before all of it is there; does not count within a group in logical order.
@@ -343,6 +361,7 @@ impl Get {
             accept_truncated: false,
             syncpoint_if_persistent: false,
             matching: MatchIds::default(),
+            selector: None,
             logical_order: false,
             all_messages_available: false,
             wait_until: None,
@@ -379,6 +398,8 @@ pub enum Settlement {
 pub struct Browse {
     /// Which messages.
     pub matching: MatchIds,
+    /// As of a get.
+    pub selector: Option<Arc<Selector>>,
     /// Where to go on.
     pub step: BrowseStep,
     /// As [`Get::logical_order`]. Only through a handle.
@@ -398,6 +419,7 @@ impl Browse {
     pub fn of(step: BrowseStep) -> Self {
         Self {
             matching: MatchIds::default(),
+            selector: None,
             step,
             logical_order: false,
             all_messages_available: false,
@@ -437,6 +459,9 @@ pub enum Request {
         name: ObjectName,
         /// What for.
         options: OpenOptions,
+        /// Gets and browses through the handle see only messages that satisfy this; 2516 if it is open for neither.
+        /// `SelectionString`.
+        selector: Option<Arc<Selector>>,
     },
     /// Close a handle: a message that it has locked is free again. Reply: [`crate::Reply::Closed`].
     Close {

@@ -240,6 +240,11 @@ mod tests {
     fn inv_c6_a_descriptor_survives_a_channel() {
         let now = Timestamp::from_millis(1_000_000);
         let descriptor = MessageDescriptor {
+            properties: ferrymq_types::Properties::new(vec![ferrymq_types::Property {
+                name: "colour".into(),
+                value: ferrymq_types::PropertyValue::Boolean(true),
+            }])
+            .unwrap(),
             report: ReportOptions::from_bits(0x0700_0000),
             message_type: MessageType::REQUEST,
             expires_at: Some(Timestamp::from_millis(1_060_000)),

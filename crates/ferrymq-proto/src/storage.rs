@@ -9,8 +9,8 @@ use prost::Message as _;
 use ferrymq_types::{
     AccountEntry, AccountReason, ApplicationType, BatchInDoubt, BodyId, Change, ChannelName,
     MessageDescriptor, MessageRow, MessageType, NameError, ObjectId, Persistence, Position,
-    Priority, Properties, QueueManagerName, QueueName, QueueRow, ReasonCode, ReceiverRow, ReportOptions,
-    SenderRow, Sequence, Timestamp, UnitOfWorkOutcome, UnitOfWorkRow, WriteSet,
+    Priority, Properties, QueueManagerName, QueueName, QueueRow, ReasonCode, ReceiverRow,
+    ReportOptions, SenderRow, Sequence, Timestamp, UnitOfWorkOutcome, UnitOfWorkRow, WriteSet,
 };
 
 use crate::storage_v1 as pb;

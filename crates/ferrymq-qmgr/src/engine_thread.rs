@@ -122,6 +122,7 @@ pub(crate) fn start<L: RecordLog, R: RowStore>(
         effects: Vec::new(),
         write_sets: Vec::new(),
         fetches: Vec::new(),
+        row_reads: Vec::new(),
         read_aheads: Vec::new(),
         orders,
         put_delays: (0, 0),
@@ -190,6 +191,8 @@ struct EngineThread<L: RecordLog, R: RowStore> {
     write_sets: Vec<WriteSet>,
     /// What is to be read once the write sets are appended.
     fetches: Vec<(FetchId, ObjectId, Sequence)>,
+    /// Rows that were asked for.
+    row_reads: Vec<(FetchId, ObjectId, Vec<Sequence>)>,
     read_aheads: Vec<(ObjectId, Vec<Sequence>)>,
     /// To the thread that writes non-persistent messages aside.
     orders: std::sync::mpsc::Sender<Order>,
@@ -431,6 +434,11 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
                     queue,
                     sequence,
                 } => self.fetches.push((fetch, queue, sequence)),
+                Effect::ReadRows {
+                    fetch,
+                    queue,
+                    sequences,
+                } => self.row_reads.push((fetch, queue, sequences)),
                 Effect::ReadAhead { queue, sequences } => self.read_aheads.push((queue, sequences)),
                 // A failure means that its thread has ended, as it does after this one.
                 Effect::Spill { messages } => drop(self.orders.send(Order::Write(messages))),
@@ -459,6 +467,32 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
                 };
                 // A failure means that the engine has stopped.
                 drop(jobs.send(Job::Input(Input::Fetched { fetch, result })));
+            });
+        }
+    }
+
+    /// Reads rows that selectors are to judge. What cannot be read is left out: it is fetched by itself, and reported.
+    fn read_rows(&mut self) {
+        if !self.write_sets.is_empty() {
+            return;
+        }
+        for (fetch, queue, sequences) in std::mem::take(&mut self.row_reads) {
+            let Some(jobs) = self.internal.upgrade() else {
+                return;
+            };
+            let (reader, spill) = (self.parts.store.reader(), self.parts.spill.clone());
+            self.runtime.spawn_blocking(move || {
+                let row = |sequence| match reader.fetch_row(queue, sequence)? {
+                    Some(row) => Ok(Some(row)),
+                    None => Ok(spill.read(sequence)?.map(|(row, _)| row)),
+                };
+                let read = sequences.into_iter().filter_map(|sequence| {
+                    let row: Result<_, StoreError> = row(sequence);
+                    Some((sequence, Box::new(row.ok()??)))
+                });
+                let rows = read.collect();
+                // A failure means that the engine has stopped.
+                drop(jobs.send(Job::Input(Input::RowsRead { fetch, rows })));
             });
         }
     }
@@ -555,6 +589,7 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
         }
         self.check_spill();
         self.fetch();
+        self.read_rows();
         self.read_ahead();
         if self.flushing || self.parts.store.position() <= self.durable {
             return Ok(());

@@ -57,6 +57,12 @@ pub(crate) async fn run(
                 id = "AMQ8149E", qmgr = %name, queue = %queue, position = %sequence,
                 "a message is damaged and stays where it is: {what}"
             ),
+            Event::LongSelection { queue, examined } => {
+                info!(
+                    id = "FMQ9025I", qmgr = %name, queue = %queue, examined,
+                    "a selector has passed over many messages"
+                );
+            }
             Event::QueueFull { queue } => {
                 warn!(id = "FMQ9021W", qmgr = %name, queue = %queue, "the queue is full");
             }

@@ -2,12 +2,11 @@
 
 use core::fmt;
 
-use ferrymq_types::ReasonCode;
+use ferrymq_types::{PROPERTY_NAME_LENGTH_MAX, ReasonCode};
 
 use crate::SELECTOR_LENGTH_MAX;
 use crate::like::LIKE_PART_LENGTH_MAX;
 use crate::parse::NESTING_MAX;
-use crate::token::PROPERTY_NAME_LENGTH_MAX;
 
 /// Why a text is not a selector, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -17,6 +17,7 @@ mod condition;
 mod error;
 mod evaluate;
 mod like;
+mod message;
 mod parse;
 mod print;
 #[cfg(test)]
@@ -27,8 +28,9 @@ mod value;
 pub use error::{SelectorError, SelectorErrorKind};
 pub use evaluate::Truth;
 pub use like::LIKE_PART_LENGTH_MAX;
+pub use message::MessageFields;
 pub use parse::NESTING_MAX;
-pub use token::PROPERTY_NAME_LENGTH_MAX;
+
 pub use value::{Fields, Value};
 
 use condition::Condition;

@@ -2,10 +2,9 @@
 
 use std::borrow::Cow;
 
-use crate::error::{SelectorError, SelectorErrorKind};
+use ferrymq_types::PROPERTY_NAME_LENGTH_MAX;
 
-/// The longest property name, in bytes. `MQ_MAX_PROPERTY_NAME_LENGTH`. Beyond: 2459.
-pub const PROPERTY_NAME_LENGTH_MAX: usize = 4095;
+use crate::error::{SelectorError, SelectorErrorKind};
 
 /// Most characters of a word that an error repeats.
 const SHOWN_MAX: usize = 40;

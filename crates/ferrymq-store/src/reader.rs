@@ -89,6 +89,24 @@ impl<L: LogRead, R: RowStore> Reader<L, R> {
         })
     }
 
+    /// The row of a message alone; `None` if it is not there.
+    ///
+    /// # Errors
+    /// As [`Reader::fetch`], but for what concerns the body.
+    pub fn fetch_row(
+        &self,
+        queue: ObjectId,
+        sequence: Sequence,
+    ) -> Result<Option<MessageRow>, StoreError> {
+        let key = RowKey::message(queue, sequence);
+        let Some(value) = self.row(Table::Messages, &key)? else {
+            return Ok(None);
+        };
+        let row = MessageRow::from_stored(&value)
+            .map_err(|e| format_error(&self.shared.rows, Table::Messages, &key, e))?;
+        Ok(Some(row))
+    }
+
     /// A body; `None` if no message names it.
     ///
     /// # Errors

@@ -377,6 +377,11 @@ impl World {
                     self.statistics.fetches += 1;
                     self.soon(20, Event::Fetch(node, run, fetch, queue, sequence));
                 }
+                Effect::ReadRows {
+                    fetch,
+                    queue,
+                    sequences,
+                } => self.soon(20, Event::ReadRows(node, run, fetch, queue, sequences)),
                 Effect::ReadAhead { queue, sequences } => {
                     self.statistics.read_aheads += 1;
                     self.soon(20, Event::ReadAhead(node, run, queue, sequences));
@@ -550,6 +555,7 @@ impl World {
                 format!("{} reports {event:?}, and nothing was damaged", QMGRS[node]),
             ),
             EngineEvent::QueueFull { .. }
+            | EngineEvent::LongSelection { .. }
             | EngineEvent::PoisonHeld { .. }
             | EngineEvent::EventDropped { .. }
             | EngineEvent::EventsDropped { .. }

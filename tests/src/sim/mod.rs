@@ -16,6 +16,7 @@ mod groups;
 mod node;
 mod observe;
 mod profile;
+mod reads;
 mod reports;
 mod rows;
 mod trace;

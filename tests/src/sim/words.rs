@@ -41,6 +41,7 @@ pub(crate) fn input(input: &Input) -> String {
             ),
             Fetched::Damaged(what) => format!("fetched {fetch:?} damaged: {what}"),
         },
+        Input::RowsRead { fetch, rows } => format!("{fetch:?} read {} rows", rows.len()),
         Input::ReadAhead { queue, messages } => {
             format!("read {} messages ahead of {queue}", messages.len())
         }

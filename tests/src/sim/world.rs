@@ -36,6 +36,7 @@ pub(crate) enum Event {
     Sync(usize, u64),
     Synced(usize, u64),
     Fetch(usize, u64, FetchId, ObjectId, Sequence),
+    ReadRows(usize, u64, FetchId, ObjectId, Vec<Sequence>),
     ReadAhead(usize, u64, ObjectId, Vec<Sequence>),
     Tick(usize, u64, Timestamp),
     Answer(usize, u64, Asker, Box<Answer>),
@@ -225,6 +226,9 @@ impl World {
             Event::Synced(node, run) => self.synced(node, run),
             Event::Fetch(node, run, fetch, queue, sequence) => {
                 self.fetch(node, run, fetch, queue, sequence)
+            }
+            Event::ReadRows(node, run, fetch, queue, sequences) => {
+                self.read_rows(node, run, fetch, queue, sequences)
             }
             Event::ReadAhead(node, run, queue, sequences) => {
                 self.read_ahead(node, run, queue, sequences)

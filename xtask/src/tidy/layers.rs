@@ -59,7 +59,7 @@ const CRATES: &[(&str, Layer, May)] = &[
     (
         "ferrymq-engine",
         Layer::Core,
-        May::Use(&["ferrymq-types", "ferrymq-objects"]),
+        May::Use(&["ferrymq-types", "ferrymq-objects", "ferrymq-selector"]),
     ),
     (
         "ferrymq-channel",

@@ -113,6 +113,7 @@ impl Host {
                 } => self.triggers += 1,
                 Effect::Write(_) | Effect::Report { .. } => {}
                 Effect::Fetch { .. }
+                | Effect::ReadRows { .. }
                 | Effect::ReadAhead { .. }
                 | Effect::Spill { .. }
                 | Effect::Forget { .. } => {

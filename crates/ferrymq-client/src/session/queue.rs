@@ -29,6 +29,8 @@ pub struct GotMessage {
     pub message: Message,
     /// [`ReasonCode::NONE`], or a warning: 2079 if its data was cut.
     pub warning: ReasonCode,
+    /// Messages that the selector judged up to this one; 0 without a selector.
+    pub examined: u64,
 }
 
 fn got(response: Response) -> Option<Option<GotMessage>> {
@@ -36,8 +38,13 @@ fn got(response: Response) -> Option<Option<GotMessage>> {
         return None;
     };
     let warning = ReasonCode::new(got.reason);
+    let examined = got.examined;
     match got.result? {
-        get_response::Result::Message(message) => Some(Some(GotMessage { message, warning })),
+        get_response::Result::Message(message) => Some(Some(GotMessage {
+            message,
+            warning,
+            examined,
+        })),
         get_response::Result::None(_) => Some(None),
     }
 }

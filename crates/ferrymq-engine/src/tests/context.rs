@@ -31,7 +31,15 @@ fn open(w: &mut World, queue: &str, input: bool, context: ContextUse) -> HandleI
         ..OpenOptions::default()
     };
     let name = ObjectName::local(queue_name(queue));
-    let reply = ask(w, Request::Open { name, options }).unwrap();
+    let reply = ask(
+        w,
+        Request::Open {
+            name,
+            options,
+            selector: None,
+        },
+    )
+    .unwrap();
     match reply {
         Reply::Opened(opened) => opened.handle,
         other => panic!("{other:?}"),
@@ -249,7 +257,14 @@ fn context_options_that_do_not_fit_the_use_of_a_queue_are_refused() {
             ..OpenOptions::default()
         };
         let name = ObjectName::local(queue_name("A"));
-        let refusal = w.refusal(C1, Request::Open { name, options });
+        let refusal = w.refusal(
+            C1,
+            Request::Open {
+                name,
+                options,
+                selector: None,
+            },
+        );
         assert_eq!(refusal, ReasonCode::OPTIONS_ERROR);
     }
 }
@@ -346,7 +361,11 @@ fn a_queue_manager_that_quiesces_refuses_who_asked_for_it_and_serves_the_others(
                 fail_if_quiescing,
                 ..Browse::of(first)
             }),
-            Request::Open { name, options },
+            Request::Open {
+                name,
+                options,
+                selector: None,
+            },
         ]
     };
     for request in calls(true) {

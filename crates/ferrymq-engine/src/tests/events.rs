@@ -449,6 +449,7 @@ fn event_messages_have_the_persistence_of_their_queue_and_go_where_its_name_lead
 
 fn opening(queue: &str, queue_manager: Option<&str>, input: bool) -> Request {
     Request::Open {
+        selector: None,
         name: ObjectName::parse(queue, queue_manager.unwrap_or_default()).unwrap(),
         options: OpenOptions {
             input: input.then_some(InputUse::Shared),

@@ -55,6 +55,7 @@ const GET_AND_BROWSE: OpenOptions = OpenOptions {
 
 fn open(queue: &str, options: OpenOptions) -> Request {
     Request::Open {
+        selector: None,
         name: ObjectName::local(queue_name(queue)),
         options,
     }
@@ -136,6 +137,7 @@ fn opening_is_refused_with_the_reason_of_each_case() {
             "input elsewhere",
             World::new(),
             Request::Open {
+                selector: None,
                 name: ObjectName {
                     queue: queue_name("A"),
                     queue_manager: Some(qmgr_name("QM9")),

@@ -204,6 +204,7 @@ pub(super) struct World {
     /// Reads that are asked for and not answered.
     pub(super) fetches: VecDeque<(FetchId, ObjectId, Sequence)>,
     /// As `fetches`, of what is read ahead.
+    pub(super) row_reads: VecDeque<(FetchId, ObjectId, Vec<Sequence>)>,
     pub(super) read_aheads: VecDeque<(ObjectId, Vec<Sequence>)>,
     /// What is written aside.
     pub(super) disk: BTreeMap<Sequence, Arc<ferrymq_types::Message>>,
@@ -241,6 +242,7 @@ impl World {
             answered: Vec::new(),
             events: Vec::new(),
             fetches: VecDeque::new(),
+            row_reads: VecDeque::new(),
             read_aheads: VecDeque::new(),
             disk: BTreeMap::new(),
             spills: VecDeque::new(),
@@ -265,8 +267,12 @@ impl World {
         let mut effects = Vec::new();
         self.engine.step(self.now, input, &mut effects);
         self.perform(effects);
-        while self.reads && !self.fetches.is_empty() {
-            self.read();
+        while self.reads && !(self.fetches.is_empty() && self.row_reads.is_empty()) {
+            if self.fetches.is_empty() {
+                self.read_rows();
+            } else {
+                self.read();
+            }
         }
         while self.reads && !self.read_aheads.is_empty() {
             self.read_ahead();
@@ -302,6 +308,23 @@ impl World {
         let message = self.disk.get(&sequence)?;
         let row = crate::messages::row_of(message, ferrymq_types::BodyId::new(0));
         Some((Box::new(row), message.body.clone()))
+    }
+
+    /// Answers the oldest read of rows.
+    pub(super) fn read_rows(&mut self) {
+        let (fetch, queue, sequences) = self.row_reads.pop_front().expect("it is asked for");
+        let rows = sequences
+            .into_iter()
+            .filter(|sequence| !self.damaged.contains(&(queue, *sequence)))
+            .filter_map(|sequence| {
+                let row = self.rows.messages.get(&(queue, sequence))?.clone();
+                Some((sequence, Box::new(row)))
+            })
+            .collect();
+        let mut effects = Vec::new();
+        let input = Input::RowsRead { fetch, rows };
+        self.engine.step(self.now, input, &mut effects);
+        self.perform(effects);
     }
 
     /// Answers the oldest read ahead.
@@ -342,6 +365,11 @@ impl World {
                     queue,
                     sequence,
                 } => self.fetches.push_back((fetch, queue, sequence)),
+                Effect::ReadRows {
+                    fetch,
+                    queue,
+                    sequences,
+                } => self.row_reads.push_back((fetch, queue, sequences)),
                 Effect::ReadAhead { queue, sequences } => {
                     self.read_aheads.push_back((queue, sequences));
                 }
@@ -552,6 +580,7 @@ impl World {
         self.rows = rows;
         self.epoch = self.epoch.next();
         self.fetches.clear();
+        self.row_reads.clear();
         self.read_aheads.clear();
         self.disk.clear();
         self.spills.clear();

@@ -25,6 +25,7 @@ mod queue;
 mod random;
 mod read_ahead;
 mod receiver;
+mod selectors;
 mod sender;
 mod settle;
 mod spill;

@@ -45,6 +45,7 @@ pub(super) fn world(trigger_type: TriggerType) -> World {
 
 fn open(w: &mut World, connection: ConnectionId, queue: &str) -> HandleId {
     let request = Request::Open {
+        selector: None,
         name: ObjectName::local(queue_name(queue)),
         options: OpenOptions {
             input: Some(InputUse::Shared),
@@ -531,6 +532,7 @@ fn two_causes_in_one_step_trigger_once() {
     w.put(put("T", "x"));
     // The same frame closes the queue and opens the initiation queue.
     let opens = Request::Open {
+        selector: None,
         name: ObjectName::local(queue_name("IQ")),
         options: OpenOptions {
             input: Some(InputUse::Shared),
@@ -604,6 +606,7 @@ fn a_message_that_is_moved_to_a_queue_triggers_as_one_that_is_put() {
 fn a_frame_of_calls_triggers_by_what_was_open_at_each() {
     let mut w = monitored(TriggerType::First);
     let opens = Request::Open {
+        selector: None,
         name: ObjectName::local(queue_name("T")),
         options: OpenOptions {
             input: Some(InputUse::Shared),

@@ -10,6 +10,7 @@ use ferrymq_engine::{
     ObjectName, Put, PutDone, PutOptions, Reply, Request as Ask, Source,
 };
 use ferrymq_proto::{convert, v1};
+use ferrymq_selector::Selector;
 use ferrymq_transport::PeerInfo;
 use ferrymq_types::{
     ApplicationType, CorrelationId, MessageId, QueueName, ReasonCode, Timestamp, UnitOfWorkId,
@@ -182,6 +183,7 @@ impl Caller {
             .min(WAIT_MAX);
         Ok(Get {
             matching,
+            selector: selector(&request.selector)?,
             all_messages_available: request.all_messages_available,
             wait_until: (!wait.is_zero()).then(|| self.now().saturating_add(wait)),
             length_max: (request.length_max != 0).then_some(request.length_max),
@@ -193,10 +195,11 @@ impl Caller {
 
     /// The response to a get.
     pub(crate) fn got(&self, reply: Result<Reply, Failure>) -> Result<v1::GetResponse, Failure> {
-        let (result, warning) = match reply {
+        let (result, warning, examined) = match reply {
             Ok(Reply::Got(got)) => (
                 v1::get_response::Result::Message(self.message(&got)),
                 got.warning,
+                got.examined,
             ),
             Ok(_) => return Err(unexpected()),
             Err(Failure {
@@ -205,6 +208,7 @@ impl Caller {
             }) => (
                 v1::get_response::Result::None(v1::NoMessage {}),
                 ReasonCode::NONE,
+                0,
             ),
             Err(failure) => return Err(failure),
         };
@@ -212,6 +216,7 @@ impl Caller {
             result: Some(result),
             data_length: 0,
             reason: warning.get(),
+            examined,
         })
     }
 
@@ -223,6 +228,20 @@ impl Caller {
             descriptor: Some(descriptor),
             data: got.message.data(),
         }
+    }
+}
+
+/// A selector from the wire; empty is none. What is wrong with one is told as the object concerned.
+pub(crate) fn selector(text: &str) -> Result<Option<Arc<Selector>>, Failure> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    match Selector::parse(text) {
+        Ok(selector) => Ok(Some(Arc::new(selector))),
+        Err(error) => Err(Failure {
+            reason: error.reason(),
+            object: Some(format!("selector {error}")),
+        }),
     }
 }
 
@@ -404,6 +423,7 @@ impl v1::messaging_server::Messaging for MessagingService {
             queue: queue.clone(),
             step: Browse {
                 matching,
+                selector: selector(&request.selector).map_err(fail)?,
                 all_messages_available: request.all_messages_available,
                 ..Browse::of(BrowseStep::First(queue))
             },
@@ -493,6 +513,7 @@ impl BrowseState {
                 message,
                 backout_count,
                 cursor,
+                examined,
             })) => {
                 let now = handle.clock().now();
                 let response = v1::BrowseResponse {
@@ -505,6 +526,7 @@ impl BrowseState {
                         data: message.data(),
                     }),
                     position: cursor.sequence.get(),
+                    examined,
                 };
                 self.step.step = BrowseStep::After(self.queue.clone(), cursor);
                 Ok(Some((response, self)))

@@ -1,6 +1,8 @@
 //! Syntax error by position.
 
-use crate::{NESTING_MAX, PROPERTY_NAME_LENGTH_MAX, SELECTOR_LENGTH_MAX, Selector};
+use ferrymq_types::PROPERTY_NAME_LENGTH_MAX;
+
+use crate::{NESTING_MAX, SELECTOR_LENGTH_MAX, Selector};
 
 /// Text, position, and a part of what is said.
 const REFUSED: &[(&str, usize, &str)] = &[

@@ -9,7 +9,7 @@ use ferrymq_types::{ReasonCode, UnitOfWorkId};
 use super::{FOR_EVER, Session, failure};
 use crate::answers::Kind;
 use crate::ids;
-use crate::services::messaging::{matching, object_name, queue_name, unit_of_work_id};
+use crate::services::messaging::{matching, object_name, queue_name, selector, unit_of_work_id};
 
 /// A call that is ready for the engine.
 #[derive(Debug)]
@@ -60,6 +60,7 @@ fn open(call: &v1::OpenCall, sets_context: bool) -> Result<Request, Failure> {
             },
             fail_if_quiescing: call.fail_if_quiescing,
         },
+        selector: selector(&call.selector)?,
     })
 }
 
@@ -81,6 +82,8 @@ fn browse(call: &v1::BrowseCall) -> Result<Request, Failure> {
             call.message_sequence_number,
         )
         .map_err(failure)?,
+        // It is the handle's.
+        selector: None,
         step,
         logical_order: call.logical_order,
         all_messages_available: call.all_messages_available,

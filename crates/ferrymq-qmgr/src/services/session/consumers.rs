@@ -1,10 +1,13 @@
 //! Consumers: messages are pushed as they come, as long as the client has given credit.
 
+use std::sync::Arc;
+
 use ferrymq_engine::{
     Failure, Get, HandleId, InputUse, Many, ObjectName, OpenOptions, Reply, Request, RequestId,
     Settlement, Source,
 };
 use ferrymq_proto::v1;
+use ferrymq_selector::Selector;
 use ferrymq_types::{QueueName, ReasonCode, Sequence, UnitOfWorkId};
 
 use super::{Calls, FOR_EVER, Session, failure};
@@ -68,8 +71,9 @@ impl Session {
         }
         let queue = queue_name(&get.queue)?;
         let source = Source::Queue(queue.clone());
-        let get = self.caller.get(get, source, unit, None)?;
-        let handle = self.open_for_consumer(queue).await?;
+        let mut get = self.caller.get(get, source, unit, None)?;
+        let selector = get.selector.take();
+        let handle = self.open_for_consumer(queue, selector).await?;
         let objects = self.caller.connection.queue_manager().objects();
         let credit_max = CREDIT_MAX.min(objects.attributes.max_uncommitted_messages);
         let consumer = Consumer {
@@ -235,8 +239,13 @@ impl Session {
         self.close_silently(calls, call_id, consumer.handle);
     }
 
-    async fn open_for_consumer(&self, queue: QueueName) -> Result<HandleId, Failure> {
+    async fn open_for_consumer(
+        &self,
+        queue: QueueName,
+        selector: Option<Arc<Selector>>,
+    ) -> Result<HandleId, Failure> {
         let open = Request::Open {
+            selector,
             name: ObjectName::local(queue),
             options: OpenOptions {
                 input: Some(InputUse::AsQueueDefined),

@@ -177,6 +177,7 @@ impl Responses {
                         backout_count: browsed.backout_count,
                         sequence: browsed.cursor.sequence,
                         warning: ReasonCode::NONE,
+                        examined: browsed.examined,
                     }),
                     other => other,
                 });
