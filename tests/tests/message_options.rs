@@ -152,6 +152,58 @@ async fn a_context_is_set_by_the_queue_manager_or_passed_on_and_never_forged() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn text_is_converted_for_whoever_asks_and_consumed_all_the_same_if_it_cannot_be() {
+    let nodes = node().await;
+    let session = connect(&nodes).await;
+    let to_a = open(&session, "A", for_output()).await;
+    let text = |data: &'static [u8], ccsid| {
+        let descriptor = wire::MessageDescriptor {
+            format: "MQSTR".into(),
+            coded_character_set_id: ccsid,
+            encoding: 273,
+            ..wire::MessageDescriptor::default()
+        };
+        let mut call = put(descriptor, wire::PutRequest::default());
+        if let Some(message) = call.put.as_mut().and_then(|put| put.message.as_mut()) {
+            message.data = bytes::Bytes::from_static(data);
+        }
+        call
+    };
+    // "Hello" in EBCDIC twice, and bytes that are none of UTF-8.
+    let hello = b"\xc8\x85\x93\x93\x96";
+    for call in [text(hello, 37), text(hello, 37), text(b"\xff", 1208)] {
+        to_a.put_as(call).await.expect("put");
+    }
+    let from_a = open(&session, "A", for_input()).await;
+    let wanted = |convert| wire::GetCall {
+        get: Some(wire::GetRequest {
+            convert,
+            ..wire::GetRequest::default()
+        }),
+        ..wire::GetCall::default()
+    };
+    let as_put = from_a.get(wanted(None)).await.expect("got").expect("one");
+    assert_eq!(&as_put.message.data[..], hello);
+    let utf8 = wire::Conversion::default();
+    let converted = from_a.get(wanted(Some(utf8))).await.expect("got");
+    let converted = converted.expect("one");
+    assert_eq!(&converted.message.data[..], b"Hello");
+    assert_eq!(converted.warning, ReasonCode::NONE);
+    let d = converted.message.descriptor.expect("a descriptor");
+    assert_eq!((d.coded_character_set_id, d.encoding), (1208, 546));
+    let latin = wire::Conversion {
+        coded_character_set_id: 819,
+        encoding: 0,
+    };
+    let refused = from_a.get(wanted(Some(latin))).await.expect("got");
+    let refused = refused.expect("one");
+    assert_eq!(refused.warning, ReasonCode::NOT_CONVERTED);
+    assert_eq!(&refused.message.data[..], b"\xff");
+    let none = from_a.get(wanted(None)).await.expect("asked");
+    assert!(none.is_none(), "all three are consumed");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_ends_wakes_who_waits_and_asked_for_it() {
     let mut nodes = node().await;
     let session = connect(&nodes).await;

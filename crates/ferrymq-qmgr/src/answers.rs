@@ -6,6 +6,8 @@ use std::task::Waker;
 use ferrymq_engine::{Failure, Reply};
 use ferrymq_types::UnitOfWorkId;
 
+use crate::conversion::Reading;
+
 /// Which call of a session an answer belongs to, and what kind of answer it has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CallTag {
@@ -20,11 +22,11 @@ pub(crate) enum Kind {
     Put,
     /// A put of which only the message id is to be told.
     BriefPut,
-    /// A get; data beyond this length is cut.
-    Get(Option<u32>),
+    /// A get, and how its data is wanted.
+    Get(Reading),
     Open,
-    /// A browse through a handle.
-    Browse,
+    /// A browse through a handle, and how its data is wanted.
+    Browse(Reading),
     /// Commit, back, settle.
     Done,
     /// The next messages of a consumer.

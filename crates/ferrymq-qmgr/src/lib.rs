@@ -9,6 +9,7 @@ mod channels;
 mod clock;
 mod commands;
 pub mod config;
+mod conversion;
 pub mod dev;
 mod engine_thread;
 mod events;

@@ -162,6 +162,18 @@ reasons! {
     RESOURCE_PROBLEM = 2102;
     /// `Format` is not valid.
     FORMAT_ERROR = 2110;
+    /// The character set of the data is not known: not converted.
+    SOURCE_CCSID_ERROR = 2111;
+    /// The encoding of integers in the data is not known: not converted.
+    SOURCE_INTEGER_ENC_ERROR = 2112;
+    /// The wanted character set is not known: not converted.
+    TARGET_CCSID_ERROR = 2115;
+    /// The wanted encoding of integers is not known: not converted.
+    TARGET_INTEGER_ENC_ERROR = 2116;
+    /// The data could not be converted: it is given as it was put.
+    NOT_CONVERTED = 2119;
+    /// The converted data is longer than the buffer: it is given as it was put.
+    CONVERTED_MSG_TOO_BIG = 2120;
     /// The queue manager is quiescing.
     Q_MGR_QUIESCING = 2161;
     /// The queue manager is stopping.

@@ -361,6 +361,9 @@ pub(crate) struct GetArgs {
     /// Only messages with this correlation id
     #[arg(long, value_name = "HEX", value_parser = parse::correlation_id)]
     pub(crate) correl: Option<CorrelationId>,
+    /// Give the data as it was put, instead of text in UTF-8
+    #[arg(long)]
+    pub(crate) no_convert: bool,
     /// Write each message to a file of its own, named after its id
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,

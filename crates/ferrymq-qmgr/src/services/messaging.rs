@@ -19,6 +19,7 @@ use ferrymq_types::{
 use futures::Stream;
 use tonic::{Request, Response, Status, Streaming};
 
+use crate::conversion::{Reading, Representation};
 use crate::handle::{Connection, QueueManagerHandle};
 use crate::node::Node;
 use crate::security::{self, Client};
@@ -194,13 +195,23 @@ impl Caller {
     }
 
     /// The response to a get.
-    pub(crate) fn got(&self, reply: Result<Reply, Failure>) -> Result<v1::GetResponse, Failure> {
+    pub(crate) fn got(
+        &self,
+        reply: Result<Reply, Failure>,
+        reading: Reading,
+    ) -> Result<v1::GetResponse, Failure> {
         let (result, warning, examined) = match reply {
-            Ok(Reply::Got(got)) => (
-                v1::get_response::Result::Message(self.message(&got)),
-                got.warning,
-                got.examined,
-            ),
+            Ok(Reply::Got(got)) => {
+                let mut message = self.message(&got);
+                let warning = reading.apply(&mut message);
+                let warning = if warning == ReasonCode::NONE {
+                    got.warning
+                } else {
+                    warning
+                };
+                let message = v1::get_response::Result::Message(message);
+                (message, warning, got.examined)
+            }
             Ok(_) => return Err(unexpected()),
             Err(Failure {
                 reason: ReasonCode::NO_MSG_AVAILABLE,
@@ -242,6 +253,15 @@ pub(crate) fn selector(text: &str) -> Result<Option<Arc<Selector>>, Failure> {
             reason: error.reason(),
             object: Some(format!("selector {error}")),
         }),
+    }
+}
+
+/// How the caller of a get wants the data.
+pub(crate) fn reading(request: &v1::GetRequest) -> Reading {
+    Reading {
+        target: Representation::wanted(request.convert),
+        length_max: (request.length_max != 0).then_some(request.length_max),
+        accept_truncated: false,
     }
 }
 
@@ -394,11 +414,12 @@ impl v1::messaging_server::Messaging for MessagingService {
         let fail = |failure| *status(failure, handle.name());
         let deadline = deadline(request.metadata());
         let source = Source::Queue(queue_name(&request.get_ref().queue).map_err(fail)?);
+        let reading = reading(request.get_ref());
         let get = caller
             .get(request.get_ref(), source, None, deadline)
             .map_err(fail)?;
         let reply = caller.connection.ask(Ask::Get(get)).await;
-        Ok(Response::new(caller.got(reply).map_err(fail)?))
+        Ok(Response::new(caller.got(reply, reading).map_err(fail)?))
     }
 
     async fn browse(

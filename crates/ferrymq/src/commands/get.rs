@@ -35,6 +35,8 @@ pub(crate) async fn run(invocation: &mut Invocation, args: GetArgs) -> Result<()
         message_id: id(args.id.as_ref().map(MessageId::as_bytes)),
         correlation_id: id(args.correl.as_ref().map(CorrelationId::as_bytes)),
         length_max: 0,
+        // UTF-8 by default.
+        convert: (!args.no_convert).then(wire::Conversion::default),
         ..wire::GetRequest::default()
     };
     let getter = Getter {

@@ -8,8 +8,11 @@ use ferrymq_types::{ReasonCode, UnitOfWorkId};
 
 use super::{FOR_EVER, Session, failure};
 use crate::answers::Kind;
+use crate::conversion::{Reading, Representation};
 use crate::ids;
-use crate::services::messaging::{matching, object_name, queue_name, selector, unit_of_work_id};
+use crate::services::messaging::{
+    matching, object_name, queue_name, reading, selector, unit_of_work_id,
+};
 
 /// A call that is ready for the engine.
 #[derive(Debug)]
@@ -110,8 +113,11 @@ impl Session {
         if call.wait_unlimited {
             request.wait_until = Some(FOR_EVER);
         }
-        let cut_to = request.length_max.filter(|_| call.accept_truncated);
-        Ok((Kind::Get(cut_to), Request::Get(request)))
+        let reading = Reading {
+            accept_truncated: call.accept_truncated,
+            ..reading(&get)
+        };
+        Ok((Kind::Get(reading), Request::Get(request)))
     }
 
     /// The request of a call.
@@ -151,7 +157,13 @@ impl Session {
                 let handle = needed_handle(call.handle)?;
                 (Kind::Done, Request::Unlock { handle })
             }
-            session_call::Call::Browse(call) => (Kind::Browse, browse(&call)?),
+            session_call::Call::Browse(call) => {
+                let reading = Reading {
+                    target: Representation::wanted(call.convert),
+                    ..Reading::default()
+                };
+                (Kind::Browse(reading), browse(&call)?)
+            }
             session_call::Call::Commit(commit) => {
                 let id = needed(&commit.unit_of_work_id)?;
                 (Kind::Done, Request::Commit { id })

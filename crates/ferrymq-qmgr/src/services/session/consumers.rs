@@ -66,7 +66,8 @@ impl Session {
             v1::ConsumeMode::NoSyncpoint => None,
             v1::ConsumeMode::Settle => Some(ids::random_unit_of_work()?),
         };
-        if call.credit == 0 {
+        // A delivery has no place for a warning, so that what is not converted could not be told.
+        if call.credit == 0 || get.convert.is_some() {
             return Err(options_error());
         }
         let queue = queue_name(&get.queue)?;

@@ -65,7 +65,7 @@ struct Calls {
 /// What a call counts for while it is under way.
 const fn weight(kind: Kind) -> u32 {
     match kind {
-        Kind::Get(_) | Kind::Browse => GET_WEIGHT,
+        Kind::Get(_) | Kind::Browse(_) => GET_WEIGHT,
         Kind::Begin(_) | Kind::Put | Kind::BriefPut | Kind::Open | Kind::Done | Kind::Consume => 1,
         Kind::Silent => 0,
     }

@@ -17,6 +17,7 @@ use tonic::Status;
 
 use super::{Session, weight};
 use crate::answers::{Answered, CallTag, Kind};
+use crate::conversion::Reading;
 use crate::services::call_error;
 use crate::services::messaging::{put_response, unexpected};
 
@@ -164,12 +165,12 @@ impl Responses {
                 self.refuse(frame, call_id, why);
                 return true;
             }
-            (Kind::Get(cut_to), reply) => {
+            (Kind::Get(reading), reply) => {
                 self.session.calls().gets.remove(&call_id);
-                self.got(frame, call_id, reply, cut_to);
+                self.got(frame, call_id, reply, reading);
                 return true;
             }
-            (Kind::Browse, reply) => {
+            (Kind::Browse(reading), reply) => {
                 // A message that was looked at travels as one that was got.
                 let reply = reply.map(|reply| match reply {
                     Reply::Browsed(browsed) => Reply::Got(Got {
@@ -181,7 +182,7 @@ impl Responses {
                     }),
                     other => other,
                 });
-                self.got(frame, call_id, reply, None);
+                self.got(frame, call_id, reply, reading);
                 return true;
             }
             (_, Err(why)) => self.refuse(frame, call_id, why),
@@ -228,20 +229,14 @@ impl Responses {
         frame: &mut Frame,
         call_id: u64,
         reply: Result<Reply, Failure>,
-        cut_to: Option<u32>,
+        reading: Reading,
     ) {
-        let mut response = match self.session.caller.got(reply) {
+        let mut response = match self.session.caller.got(reply, reading) {
             Ok(response) => response,
             Err(why) => return self.refuse(frame, call_id, why),
         };
         let mut bytes = 0;
         if let Some(get_response::Result::Message(message)) = &mut response.result {
-            if let Some(length) = cut_to.map(|n| n as usize)
-                && message.data.len() > length
-            {
-                message.data.truncate(length);
-                response.reason = ReasonCode::TRUNCATED_MSG_ACCEPTED.get();
-            }
             let properties = ferrymq_proto::properties_frame_bytes(message);
             bytes = message.data.len().saturating_add(properties);
             if let Some((length, data)) = large(message) {
