@@ -79,7 +79,9 @@ impl DeadLetterSetting {
         };
         match qmgr.queues.get(name) {
             None | Some(Queue::Local(_)) => Self::Queue(name.clone()),
-            Some(Queue::Remote(_) | Queue::Alias(_)) => Self::NotLocal(name.clone()),
+            Some(Queue::Remote(_) | Queue::Alias(_) | Queue::Model(_)) => {
+                Self::NotLocal(name.clone())
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Unbounded};
 
-use ferrymq_types::{AccountReason, Change, ObjectId, Position, QueueName, ReasonCode, Sequence};
+use ferrymq_types::{AccountReason, ObjectId, Position, QueueName, ReasonCode, Sequence};
 
 use crate::engine::{Answer, Step};
 use crate::limits::CHANGES_PER_WRITE_SET;
@@ -52,16 +52,8 @@ impl Engine {
         let Some(q) = self.queues.get(&queue) else {
             return Ok(());
         };
-        let held = q.held().any(|(_, e)| match e.state {
-            State::Uncommitted
-            | State::Locked
-            | State::Fetching
-            | State::Channel
-            | State::Browsed => true,
-            State::Available | State::Damaged | State::Poison => false,
-        });
         let open = q.inputs() > 0 || q.outputs() > 0;
-        if held || open || !q.waiters.is_empty() || q.sender.is_some() {
+        if q.is_held() || open || !q.waiters.is_empty() || q.sender.is_some() {
             return Err(Failure::of(ReasonCode::OBJECT_IN_USE, &q.name));
         }
         Ok(())
@@ -113,6 +105,9 @@ impl Engine {
         if !purge && self.queues.get(&id).is_some_and(|q| q.depth() > 0) {
             return Err(Failure::of(ReasonCode::Q_NOT_EMPTY, queue));
         }
+        if self.is_dynamic(id) {
+            return Ok((self.delete_dynamic(step, id, who), Reply::Done));
+        }
         self.take_all_away(step, id, who);
         self.set_closed(step, id, true);
         Ok((self.last_change(id), Reply::Done))
@@ -129,12 +124,7 @@ impl Engine {
             return;
         };
         q.closed = closed;
-        q.row_written = true;
-        let row = q.row();
-        let position = self.write(step, vec![Change::SetQueue { queue: id, row }]);
-        if let Some(q) = self.queue(id) {
-            q.changed(position);
-        }
+        self.write_queue_row(step, id);
     }
 
     /// A page of all messages that are committed, also of queues that no definition knows.

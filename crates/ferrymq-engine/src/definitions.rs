@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use ferrymq_objects::{Queue, QueueManager, Target};
+use ferrymq_objects::{LocalQueue, Queue, QueueManager};
 use ferrymq_types::{Change, ChannelName, ObjectId, Position, QueueName, ReasonCode, Timestamp};
 
 use crate::engine::Step;
@@ -14,7 +14,8 @@ use crate::{Engine, Event, Failure, RequestId};
 
 impl Engine {
     pub(crate) fn definitions_changed(&mut self, step: &mut Step<'_>, qmgr: Arc<QueueManager>) {
-        let before = std::mem::replace(&mut self.qmgr, qmgr);
+        let all = self.all_definitions(&qmgr);
+        let before = std::mem::replace(&mut self.qmgr, all);
         let could_trigger = self.adopt_definitions(step.now);
         self.drop_queues(step);
         self.drop_channels(step, &before);
@@ -34,54 +35,59 @@ impl Engine {
     pub(crate) fn adopt_definitions(&mut self, now: Timestamp) -> Vec<ObjectId> {
         let qmgr = Arc::clone(&self.qmgr);
         self.initiated = initiated(&qmgr);
-        let off_queues = off_queues(&qmgr);
+        self.off_queues = off_queues(&qmgr);
         let mut could_trigger = Vec::new();
-        let mut reordered = Vec::new();
         for queue in qmgr.queues.values() {
-            let Queue::Local(definition) = queue else {
-                continue;
-            };
-            let (id, name) = (definition.base.id, &definition.base.name);
-            let state = self
-                .queues
-                .entry(id)
-                .or_insert_with(|| QueueState::new(id, name.clone()));
-            let keeps_expired = off_queues.contains(name);
-            let reorder = state
+            if let Queue::Local(definition) = queue
+                && self.adopt(definition, now)
+            {
+                could_trigger.push(definition.base.id);
+            }
+        }
+        could_trigger
+    }
+
+    /// Gives a local queue its definition, and keeps the orders that depend on it. Says whether its trigger may have become
+    /// due by the change.
+    pub(crate) fn adopt(&mut self, definition: &LocalQueue, now: Timestamp) -> bool {
+        let (id, name) = (definition.base.id, &definition.base.name);
+        let state = self
+            .queues
+            .entry(id)
+            .or_insert_with(|| QueueState::new(id, name.clone()));
+        let keeps_expired = self.off_queues.contains(name);
+        let reorder = state
+            .definition
+            .as_ref()
+            .is_none_or(|d| d.delivery_sequence != definition.delivery_sequence);
+        let mut could_trigger = false;
+        if state.definition.as_deref() != Some(definition) {
+            let was_used = state
                 .definition
-                .as_ref()
-                .is_none_or(|d| d.delivery_sequence != definition.delivery_sequence);
-            if state.definition.as_deref() != Some(definition) {
-                let was_used = state
-                    .definition
-                    .as_deref()
-                    .is_some_and(|d| state.trigger_is_used(d));
-                let before = state.definition.as_deref().map(criteria);
-                if was_used || before != Some(criteria(definition)) {
-                    could_trigger.push(id);
-                }
-                state.name = name.clone();
-                state.definition = Some(Box::new(definition.clone()));
-                state.arm_trigger();
-            }
-            state.arm_performance(&qmgr, now);
-            if reorder {
-                state.reorder();
-                reordered.push(id);
-            }
-            if state.keeps_expired != keeps_expired {
-                state.keeps_expired = keeps_expired;
-                for (at, sequence) in state.expiring() {
-                    if keeps_expired {
-                        self.expiry.remove((at, id, sequence));
-                    } else {
-                        self.expiry.insert((at, id, sequence), ());
-                    }
+                .as_deref()
+                .is_some_and(|d| state.trigger_is_used(d));
+            let before = state.definition.as_deref().map(criteria);
+            could_trigger = was_used || before != Some(criteria(definition));
+            state.name = name.clone();
+            state.definition = Some(Box::new(definition.clone()));
+            state.arm_trigger();
+        }
+        state.arm_performance(&self.qmgr, now);
+        if reorder {
+            state.reorder();
+        }
+        if state.keeps_expired != keeps_expired {
+            state.keeps_expired = keeps_expired;
+            for (at, sequence) in state.expiring() {
+                if keeps_expired {
+                    self.expiry.remove((at, id, sequence));
+                } else {
+                    self.expiry.insert((at, id, sequence), ());
                 }
             }
         }
-        for queue in reordered {
-            self.restart_walks(queue);
+        if reorder {
+            self.restart_walks(id);
         }
         could_trigger
     }
@@ -95,7 +101,7 @@ impl Engine {
             .values()
             .filter(|q| match qmgr.queues.get(&q.name) {
                 Some(Queue::Local(local)) => local.base.id != q.id,
-                Some(Queue::Remote(_) | Queue::Alias(_)) | None => true,
+                Some(Queue::Remote(_) | Queue::Alias(_) | Queue::Model(_)) | None => true,
             })
             .map(|q| q.id)
             .collect();
@@ -152,14 +158,14 @@ impl Engine {
         );
     }
 
-    fn end_gets_of(&mut self, step: &mut Step<'_>, queue: ObjectId) {
+    pub(crate) fn end_gets_of(&mut self, step: &mut Step<'_>, queue: ObjectId) {
         self.end_gets(step, |p| {
             (p.queue == queue).then(|| ReasonCode::Q_DELETED.into())
         });
     }
 
     /// Gets that wait on a queue that may no longer be got from: `GET(DISABLED)` ends them with 2016.
-    fn end_inhibited_gets(&mut self, step: &mut Step<'_>) {
+    pub(crate) fn end_inhibited_gets(&mut self, step: &mut Step<'_>) {
         let qmgr_queue =
             |engine: &Self, p: &crate::get::PendingGet| match engine.input_queue(&p.name) {
                 Ok(id) if id == p.queue => None,
@@ -249,20 +255,23 @@ impl Engine {
     }
 }
 
-/// Queues that messages are moved to when they cannot be delivered: they do not expire there (invariant D7).
+/// Queues that messages are moved to when they cannot be delivered: they do not expire there (invariant D7). Those of models
+/// too, whose queues come later.
 fn off_queues(qmgr: &QueueManager) -> BTreeSet<QueueName> {
-    qmgr.queues
-        .values()
-        .filter_map(|queue| match queue {
-            Queue::Local(local) => local.backout_requeue_name.as_ref(),
-            Queue::Remote(_) | Queue::Alias(_) => None,
+    let backout_queue = |queue: &Queue| match queue {
+        Queue::Local(local) => local.backout_requeue_name.clone(),
+        Queue::Model(model) => model.template.backout_requeue_name.clone(),
+        Queue::Remote(_) | Queue::Alias(_) => None,
+    };
+    let mut names: BTreeSet<QueueName> = qmgr.queues.values().filter_map(backout_queue).collect();
+    let targets: Vec<QueueName> = names
+        .iter()
+        .filter_map(|name| match qmgr.queues.get(name) {
+            Some(Queue::Alias(alias)) => alias.target.clone(),
+            Some(Queue::Local(_) | Queue::Remote(_) | Queue::Model(_)) | None => None,
         })
-        .filter_map(
-            |name| match qmgr.resolve_for_output(name, None).ok()?.target {
-                Target::Local(local) => Some(local.base.name.clone()),
-                Target::Remote { .. } => None,
-            },
-        )
-        .chain(qmgr.attributes.dead_letter_queue_name.clone())
-        .collect()
+        .collect();
+    names.extend(targets);
+    names.extend(qmgr.attributes.dead_letter_queue_name.clone());
+    names
 }

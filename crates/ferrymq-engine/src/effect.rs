@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use ferrymq_objects::{Attributes, LocalQueue, ObjectKind, Queue, QueueManagerAttributes};
 use ferrymq_types::{
     AccountEntry, ChannelName, CorrelationId, Message, MessageId, ObjectId, Position, Priority,
     QueueName, ReasonCode, ReceiverRow, SenderRow, Sequence, Timestamp, UnitOfWorkRow, WriteSet,
@@ -189,6 +190,19 @@ pub struct Opened {
     pub resolved_queue_manager: String,
 }
 
+/// The attributes of a queue, and what is on it now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inquired {
+    /// Its definition.
+    pub queue: Box<Queue>,
+    /// `CurrentQDepth`; `None` if it is no local queue.
+    pub depth: Option<u64>,
+    /// `OpenInputCount`: handles.
+    pub inputs: u32,
+    /// `OpenOutputCount`: handles.
+    pub outputs: u32,
+}
+
 /// A message that was got.
 #[derive(Debug, Clone)]
 pub struct Got {
@@ -303,6 +317,21 @@ pub enum Reply {
     Put(PutDone),
     /// A queue is open.
     Opened(Opened),
+    /// The attributes of a queue.
+    Inquired(Inquired),
+    /// The attributes of the queue manager.
+    InquiredQueueManager(Box<QueueManagerAttributes>),
+    /// A command made the queue, and one is to change it: `ALTER` with these attributes, which were checked.
+    Alter {
+        /// The kind of queue.
+        kind: ObjectKind,
+        /// Its name.
+        name: QueueName,
+        /// The attributes.
+        attributes: Attributes,
+    },
+    /// The definitions of the dynamic queues, by name.
+    DynamicQueues(BTreeMap<QueueName, LocalQueue>),
     /// A message was got.
     Got(Got),
     /// Messages were got: one or more.

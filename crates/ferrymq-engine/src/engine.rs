@@ -11,6 +11,7 @@ use ferrymq_types::{
 
 use crate::account::Account;
 use crate::channel::{Receiver, Sender, Stopped};
+use crate::dynamic::Dynamic;
 use crate::limits::COUNTER_BLOCK;
 use crate::memory::Memory;
 use crate::ordered::Ordered;
@@ -30,6 +31,7 @@ use crate::{
 /// A [`Effect::Fetch`] may name a message whose write set was appended a moment before: it is to be read behind that.
 #[derive(Debug)]
 pub struct Engine {
+    /// The definitions in force: those of commands and of dynamic queues.
     pub(crate) qmgr: Arc<QueueManager>,
     pub(crate) epoch: Epoch,
     pub(crate) limits: Limits,
@@ -41,6 +43,12 @@ pub struct Engine {
     pub(crate) quiescing: bool,
     pub(crate) queues: BTreeMap<ObjectId, QueueState>,
     pub(crate) handles: crate::handles::Handles,
+    /// Dynamic queues, be they served or not.
+    pub(crate) dynamic: BTreeMap<ObjectId, Dynamic>,
+    /// Dynamic queues that are deleted and of which somebody has messages in hand.
+    pub(crate) retiring: BTreeSet<ObjectId>,
+    /// Queues that messages are moved to when they cannot be delivered.
+    pub(crate) off_queues: BTreeSet<QueueName>,
     pub(crate) units: BTreeMap<UnitOfWorkId, UnitOfWork>,
     pub(crate) unit_of_work_bytes: u64,
     pub(crate) units_by_connection: BTreeSet<(ConnectionId, UnitOfWorkId)>,
@@ -110,6 +118,13 @@ pub(crate) struct Counters {
     pub(crate) handle: u64,
 }
 
+impl Counters {
+    /// Whether numbers were used that the journal does not know of.
+    pub(crate) const fn is_beyond_reserved(&self) -> bool {
+        self.sequence > self.reserved_sequence
+    }
+}
+
 /// One step: when it is, and what comes out.
 #[derive(Debug)]
 pub(crate) struct Step<'a> {
@@ -164,6 +179,9 @@ impl Engine {
             quiescing: false,
             queues: BTreeMap::new(),
             handles: BTreeMap::new(),
+            dynamic: BTreeMap::new(),
+            retiring: BTreeSet::new(),
+            off_queues: BTreeSet::new(),
             units: BTreeMap::new(),
             unit_of_work_bytes: 0,
             units_by_connection: BTreeSet::new(),
@@ -227,6 +245,9 @@ impl Engine {
             Input::Quiesced => self.quiesce(&mut step),
             Input::SpaceChanged { puts_allowed } => self.puts_allowed = puts_allowed,
         }
+        if !self.retiring.is_empty() {
+            self.retire(&mut step);
+        }
         self.serve(&mut step);
         self.spill_over(&mut step);
     }
@@ -287,9 +308,23 @@ impl Engine {
             Request::Open {
                 name,
                 options,
+                dynamic_name,
                 selector,
-            } => self.open(connection, name, options, selector),
-            Request::Close { handle } => self.close(step, connection, handle),
+            } => self.open(
+                step,
+                connection,
+                name,
+                options,
+                dynamic_name.as_deref(),
+                selector,
+            ),
+            Request::Close { handle, option } => self.close(step, connection, handle, option),
+            Request::Inquire { handle } => self.inquire(connection, handle),
+            Request::Set { handle, attributes } => self.set(step, connection, handle, &attributes),
+            Request::DynamicQueues => Ok(self.dynamic_queues()),
+            Request::AlterQueue { queue, attributes } => {
+                self.alter_queue(step, &queue, &attributes)
+            }
             Request::Unlock { handle } => self.unlock_browsed(connection, handle),
             Request::Begin { id } => self.begin(connection, id),
             Request::Commit { id } => self.commit(step, connection, id),
@@ -407,6 +442,9 @@ impl Engine {
     /// What follows from a request: triggers of messages that came with it, events of queues that are watched. These are messages
     /// too; it ends since trigger messages trigger nothing and each event is off once it was reported.
     pub(crate) fn follow(&mut self, step: &mut Step<'_>) {
+        if !self.retiring.is_empty() {
+            self.retire(step);
+        }
         while !self.arrivals.is_empty() || !self.watched.is_empty() {
             self.fire_arrivals(step);
             self.report_performance(step);
@@ -417,7 +455,7 @@ impl Engine {
     /// past its time.
     pub(crate) fn write(&mut self, step: &mut Step<'_>, mut changes: Vec<Change>) -> Position {
         let c = &mut self.counters;
-        if c.sequence > c.reserved_sequence {
+        if c.is_beyond_reserved() {
             c.reserved_sequence = c.sequence.saturating_add(COUNTER_BLOCK);
             changes.push(Change::SetCounters {
                 sequence: Sequence::new(c.reserved_sequence),

@@ -303,7 +303,7 @@ fn beside(
     match reason.get() {
         2001 | 2082 => match found? {
             Queue::Alias(alias) => Some((PcfParameter::BASE_OBJECT_NAME, alias.target.clone()?)),
-            Queue::Local(_) | Queue::Remote(_) => None,
+            Queue::Local(_) | Queue::Remote(_) | Queue::Model(_) => None,
         },
         2091 | 2092 | 2196 => {
             let transmission_queue = match found {
@@ -311,7 +311,7 @@ fn beside(
                     let to = remote.remote_queue_manager.as_ref();
                     to.map(QueueManagerName::as_queue_name)
                 }),
-                Some(Queue::Local(_) | Queue::Alias(_)) | None => {
+                Some(Queue::Local(_) | Queue::Alias(_) | Queue::Model(_)) | None => {
                     let to = name.queue_manager.as_ref();
                     to.map(QueueManagerName::as_queue_name)
                 }
@@ -330,6 +330,7 @@ fn beside(
 fn queue_type(qmgr: &QueueManager, name: &QueueName) -> u64 {
     match qmgr.queues.get(name) {
         Some(Queue::Local(_)) => 1,
+        Some(Queue::Model(_)) => 2,
         Some(Queue::Alias(_)) => 3,
         Some(Queue::Remote(_)) => 6,
         None => 0,

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ferrymq_objects::Target;
+use ferrymq_objects::{DefaultInputUse, Target};
 use ferrymq_selector::Selector;
 use ferrymq_types::{ObjectId, Position, QueueName, ReasonCode, Sequence};
 
@@ -16,8 +16,8 @@ use crate::logical::Grouping;
 use crate::queue::State;
 use crate::trigger::Cause;
 use crate::{
-    ConnectionId, Cursor, Engine, Failure, HandleId, InputUse, ObjectName, OpenOptions, Opened,
-    Reply,
+    CloseOption, ConnectionId, Cursor, Engine, Failure, HandleId, InputUse, ObjectName,
+    OpenOptions, Opened, Reply,
 };
 
 /// What is open, by handle.
@@ -43,21 +43,25 @@ pub(crate) struct Handle {
 }
 
 impl Handle {
+    /// What it was opened by; for a dynamic queue, its own name.
     pub(crate) const fn name(&self) -> &ObjectName {
         &self.name
     }
 }
 
 impl Engine {
+    /// Opens a queue. The answer waits until a permanent dynamic queue that this made is durable.
     pub(crate) fn open(
         &mut self,
+        step: &mut Step<'_>,
         connection: ConnectionId,
-        name: ObjectName,
+        mut name: ObjectName,
         options: OpenOptions,
+        dynamic_name: Option<&str>,
         selector: Option<Arc<Selector>>,
     ) -> Answer {
         let reads = options.input.is_some() || options.browse;
-        if !reads && !options.output && !options.inquire {
+        if !reads && !options.output && !options.inquire && !options.set {
             return Err(Failure::of(ReasonCode::OPTIONS_ERROR, &name.queue));
         }
         check_open(&options, &name.queue)?;
@@ -75,34 +79,31 @@ impl Engine {
         }
         // A number that a refusal uses up is missed by nobody.
         self.counters.handle = self.counters.handle.saturating_add(1);
+        let handle = HandleId(self.counters.handle);
+        if let (Some(asked), Some(model)) = (dynamic_name, self.model(&name)) {
+            let creator = (connection, handle);
+            name = ObjectName::local(self.create_dynamic(step, &model, asked, creator)?);
+        }
         let mut opened = Opened {
-            handle: HandleId(self.counters.handle),
+            handle,
             resolved_queue: name.queue.to_string(),
             resolved_queue_manager: self.qmgr.attributes.name.to_string(),
         };
-        let mut queue = None;
-        if options.output {
-            queue = self.resolve_output(&name, &mut opened)?;
-        }
-        if reads || options.inquire {
-            let id = self.resolve_input(&name)?;
-            queue = Some(id);
-            self.check_sharing(id, options.input)?;
-            if let Some(q) = self.queues.get(&id) {
-                opened.resolved_queue = q.name.to_string();
-            }
-        }
+        let queue = self.resolve_open(&name, options, &mut opened)?;
         let input = options.input.map(|of| self.actual_use(queue, of));
+        let mut after = Position::ZERO;
         if let Some(id) = queue
             && let Some(q) = self.queues.get_mut(&id)
         {
             let is_first = q.inputs() == 0;
             q.opened(input, options.output);
+            // A permanent dynamic queue may not be durable yet.
+            after = q.last_change;
             if is_first && input.is_some() {
                 self.opened_for_input(id, Cause::Changed);
             }
         }
-        let handle = Handle {
+        let open = Handle {
             name,
             options: OpenOptions { input, ..options },
             queue,
@@ -112,8 +113,34 @@ impl Engine {
             saved_context: None,
             selector,
         };
-        self.handles.insert((connection, opened.handle), handle);
-        Ok((Position::ZERO, Reply::Opened(opened)))
+        self.handles.insert((connection, handle), open);
+        if queue.is_none_or(|id| !self.is_dynamic(id)) {
+            after = Position::ZERO;
+        }
+        Ok((after, Reply::Opened(opened)))
+    }
+
+    /// The local queue that an open comes to, if it comes to one.
+    fn resolve_open(
+        &self,
+        name: &ObjectName,
+        options: OpenOptions,
+        opened: &mut Opened,
+    ) -> Result<Option<ObjectId>, Failure> {
+        let reads = options.input.is_some() || options.browse || options.set;
+        let mut queue = None;
+        if options.output || !reads {
+            queue = self.resolve_output(name, opened)?;
+        }
+        if reads {
+            let id = self.resolve_input(name)?;
+            queue = Some(id);
+            self.check_sharing(id, options.input)?;
+            if let Some(q) = self.queues.get(&id) {
+                opened.resolved_queue = q.name.to_string();
+            }
+        }
+        Ok(queue)
     }
 
     fn resolve_output(
@@ -173,26 +200,38 @@ impl Engine {
         Ok(())
     }
 
-    /// A queue with `NOSHARE` is used by one at a time, whatever was asked for.
+    /// A queue with `NOSHARE` is used by one at a time, whatever was asked for; `DEFSOPT` says what the default is.
     fn actual_use(&self, queue: Option<ObjectId>, input: InputUse) -> InputUse {
         let definition = queue
             .and_then(|id| self.queues.get(&id))
             .and_then(|q| q.definition.as_ref());
         let shared = definition.is_none_or(|d| d.share);
-        match input {
-            InputUse::Exclusive => InputUse::Exclusive,
-            InputUse::Shared | InputUse::AsQueueDefined if shared => InputUse::Shared,
-            InputUse::Shared | InputUse::AsQueueDefined => InputUse::Exclusive,
+        let default = definition.map_or(DefaultInputUse::Shared, |d| d.default_input_use);
+        match (input, default) {
+            (InputUse::Exclusive, _) | (InputUse::AsQueueDefined, DefaultInputUse::Exclusive) => {
+                InputUse::Exclusive
+            }
+            (InputUse::Shared, _) | (InputUse::AsQueueDefined, DefaultInputUse::Shared) => {
+                if shared {
+                    InputUse::Shared
+                } else {
+                    InputUse::Exclusive
+                }
+            }
         }
     }
 
+    /// Closes a handle; the dynamic queue that it made, or that the option is about, is deleted.
     pub(crate) fn close(
         &mut self,
         step: &mut Step<'_>,
         connection: ConnectionId,
         handle: HandleId,
+        option: CloseOption,
     ) -> Answer {
+        let queue = self.handle(connection, handle)?.queue;
         self.unlock_cursor(connection, handle);
+        let deletes = self.closing_deletes((connection, handle), queue, option)?;
         let Some(closed) = self.handles.remove(&(connection, handle)) else {
             return Err(ReasonCode::HOBJ_ERROR.into());
         };
@@ -204,6 +243,11 @@ impl Engine {
         }
         if let Some(q) = closed.queue.and_then(|id| self.queues.get_mut(&id)) {
             q.closed_by(closed.options.input, closed.options.output);
+        }
+        let mut after = Position::ZERO;
+        if let Some(queue) = queue.filter(|_| deletes) {
+            let who = format!("queue manager {}", self.qmgr.attributes.name);
+            after = self.delete_dynamic(step, queue, &who);
         }
         if let (Some(_), Some(queue)) = (closed.options.input, closed.queue)
             && self.queues.get(&queue).is_some_and(|q| q.inputs() == 0)
@@ -217,7 +261,7 @@ impl Engine {
             Some(grouping) if grouping.is_incomplete() => ReasonCode::INCOMPLETE_GROUP,
             Some(_) | None => ReasonCode::NONE,
         };
-        Ok((Position::ZERO, Reply::Closed { warning }))
+        Ok((after, Reply::Closed { warning }))
     }
 
     /// The connection is gone: everything that it had open is closed.
@@ -230,7 +274,7 @@ impl Engine {
             .collect();
         for handle in open {
             // It is there.
-            drop(self.close(step, connection, handle));
+            drop(self.close(step, connection, handle, CloseOption::None));
         }
     }
 
@@ -289,6 +333,35 @@ impl Engine {
         }
         self.check_same(open)?;
         Ok(open.name.clone())
+    }
+
+    /// What is asked for its attributes through a handle.
+    pub(crate) fn handle_for_inquire(
+        &self,
+        connection: ConnectionId,
+        handle: HandleId,
+    ) -> Result<&Handle, Failure> {
+        let open = self.handle(connection, handle)?;
+        if !open.options.inquire {
+            let reason = ReasonCode::NOT_OPEN_FOR_INQUIRE;
+            return Err(Failure::of(reason, &open.name.queue));
+        }
+        self.check_same(open)?;
+        Ok(open)
+    }
+
+    /// What attributes are set of through a handle.
+    pub(crate) fn handle_for_set(
+        &self,
+        connection: ConnectionId,
+        handle: HandleId,
+    ) -> Result<&Handle, Failure> {
+        let open = self.handle(connection, handle)?;
+        if !open.options.set {
+            return Err(Failure::of(ReasonCode::NOT_OPEN_FOR_SET, &open.name.queue));
+        }
+        self.check_same(open)?;
+        Ok(open)
     }
 
     /// The queue that a get through a handle reads.

@@ -16,6 +16,7 @@ mod browse;
 mod channel;
 mod context;
 mod definitions;
+mod dynamic;
 mod effect;
 mod engine;
 mod event_messages;
@@ -23,6 +24,7 @@ mod expiry;
 mod get;
 mod groups;
 mod handles;
+mod inquire;
 mod limits;
 mod logical;
 mod memory;
@@ -49,15 +51,16 @@ mod unit_of_work;
 mod waiters;
 
 pub use effect::{
-    Browsed, Cursor, DumpItem, Effect, Event, Failure, Got, Opened, PutDone, QueueStatistics,
-    ReceiverState, Reply, SenderState, Transmission,
+    Browsed, Cursor, DumpItem, Effect, Event, Failure, Got, Inquired, Opened, PutDone,
+    QueueStatistics, ReceiverState, Reply, SenderState, Transmission,
 };
 pub use engine::Engine;
+pub use inquire::SETTABLE;
 pub use limits::{Limits, OUTCOME_KEPT};
 pub use recovery::EngineBuilder;
 pub use report::{REPORT_DATA_LENGTH, account_name, report_about};
 pub use request::{
-    Browse, BrowseStep, ConnectionId, Context, ContextUse, FetchId, Fetched, Get, HandleId, Input,
-    InputUse, Many, MatchIds, Object, ObjectName, OpenOptions, Put, PutOptions, Request, RequestId,
-    SenderClaim, Settlement, Source,
+    Browse, BrowseStep, CloseOption, ConnectionId, Context, ContextUse, FetchId, Fetched, Get,
+    HandleId, Input, InputUse, Many, MatchIds, Object, ObjectName, OpenOptions, Put, PutOptions,
+    Request, RequestId, SenderClaim, Settlement, Source,
 };

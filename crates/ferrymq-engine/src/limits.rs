@@ -21,6 +21,8 @@ pub struct Limits {
     pub cache_bytes_max: u64,
     /// Account entries that are kept; the oldest go first. Default 100,000.
     pub account_entries_max: usize,
+    /// Dynamic queues, temporary and permanent ones together. Beyond: 2102. Default 10,000.
+    pub dynamic_queues_max: usize,
     /// Outcomes of units of work that are kept; beyond, the oldest go before [`OUTCOME_KEPT`] is over. Default 1,000,000.
     pub outcomes_max: usize,
 }
@@ -35,6 +37,7 @@ impl Default for Limits {
             spill_window_bytes: 0,
             cache_bytes_max: 256 * 1024 * 1024,
             account_entries_max: 100_000,
+            dynamic_queues_max: 10_000,
             outcomes_max: 1_000_000,
         }
     }

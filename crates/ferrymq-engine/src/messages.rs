@@ -88,7 +88,9 @@ impl Engine {
     pub(crate) fn local(&self, name: &QueueName) -> Result<ObjectId, ReasonCode> {
         match self.qmgr.queues.get(name) {
             Some(Queue::Local(q)) => Ok(q.base.id),
-            Some(Queue::Remote(_) | Queue::Alias(_)) => Err(ReasonCode::OBJECT_TYPE_ERROR),
+            Some(Queue::Remote(_) | Queue::Alias(_) | Queue::Model(_)) => {
+                Err(ReasonCode::OBJECT_TYPE_ERROR)
+            }
             None => Err(ReasonCode::UNKNOWN_OBJECT_NAME),
         }
     }

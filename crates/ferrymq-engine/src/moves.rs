@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use ferrymq_objects::{Enabled, LocalQueue, Queue, Target};
+use ferrymq_objects::{DefinitionType, Enabled, LocalQueue, Queue, Target};
 use ferrymq_types::{
     AccountReason, Change, DeadLetterHeader, Message, MessageDescriptor, MessageRow, ObjectId,
     Position, ReasonCode, Sequence,
@@ -99,7 +99,9 @@ impl Engine {
             .ok_or(ReasonCode::UNKNOWN_OBJECT_NAME)?;
         let local = match self.qmgr.queues.get(name) {
             Some(Queue::Local(local)) => local,
-            Some(Queue::Remote(_) | Queue::Alias(_)) => return Err(ReasonCode::OBJECT_TYPE_ERROR),
+            Some(Queue::Remote(_) | Queue::Alias(_) | Queue::Model(_)) => {
+                return Err(ReasonCode::OBJECT_TYPE_ERROR);
+            }
             None => return Err(ReasonCode::UNKNOWN_OBJECT_NAME),
         };
         if local.base.put == Enabled::No {
@@ -109,7 +111,8 @@ impl Engine {
         Ok(local.clone())
     }
 
-    /// No queue leads into itself (invariant D5), and what is moved must fit.
+    /// No queue leads into itself (invariant D5), none that ends with a handle is to keep what could not be delivered, and what
+    /// is moved must fit.
     fn check_target(
         &self,
         from: ObjectId,
@@ -118,6 +121,9 @@ impl Engine {
     ) -> Result<(), ReasonCode> {
         if target.base.id == from {
             return Err(ReasonCode::OBJECT_IN_USE);
+        }
+        if target.definition_type == DefinitionType::TemporaryDynamic {
+            return Err(ReasonCode::PERSISTENT_NOT_ALLOWED);
         }
         self.check_room(target, length)
     }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use ferrymq_objects::{Enabled, LocalQueue, QueueManager, Target};
+use ferrymq_objects::{DefinitionType, Enabled, LocalQueue, QueueManager, Target};
 use ferrymq_types::{
     Change, CorrelationId, Message, MessageDescriptor, MessageType, ObjectId, Persistence,
     Position, QueueManagerName, QueueName, ReasonCode, RequestedReport, Sequence,
@@ -238,6 +238,12 @@ impl Engine {
         descriptor.priority = put.priority.unwrap_or(route.default_priority);
         descriptor.persistence = put.persistence.unwrap_or(route.default_persistence);
         match descriptor.persistence {
+            Persistence::Persistent
+                if queue.definition_type == DefinitionType::TemporaryDynamic =>
+            {
+                let reason = ReasonCode::PERSISTENT_NOT_ALLOWED;
+                return Err(Failure::of(reason, &queue.base.name));
+            }
             Persistence::Persistent if !self.puts_allowed => {
                 return Err(ReasonCode::STORAGE_MEDIUM_FULL.into());
             }

@@ -15,7 +15,7 @@ use crate::read_ahead::ReadAhead;
 use crate::resting::{RestingMessages, hash_id};
 use crate::trigger::Trigger;
 use crate::waiters::Waiters;
-use crate::{Cursor, InputUse, MatchIds};
+use crate::{Cursor, Engine, InputUse, MatchIds};
 
 /// Where a message stands in the order of delivery: the lowest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -263,12 +263,21 @@ impl QueueState {
             name: self.name.clone(),
             closed: self.closed,
             trigger_used: self.trigger_used,
+            definition: self
+                .definition
+                .as_deref()
+                .and_then(Engine::stored_definition),
         }
     }
 
     /// Messages that somebody has got or is getting.
     pub(crate) const fn taken(&self) -> u64 {
         self.taken
+    }
+
+    /// Whether somebody has a message of it in hand.
+    pub(crate) fn is_held(&self) -> bool {
+        self.held.values().any(|entry| entry.state.is_held())
     }
 
     /// Messages that nobody can get.
@@ -547,11 +556,6 @@ impl QueueState {
         self.grouped
             .as_ref()
             .is_some_and(|grouped| grouped.is_complete(member.group))
-    }
-
-    /// The messages that somebody holds, or that nobody can have.
-    pub(crate) fn held(&self) -> impl Iterator<Item = (Sequence, &Entry)> {
-        self.held.iter().map(|(sequence, entry)| (*sequence, entry))
     }
 
     /// All messages in the order of their sequences, from one on.

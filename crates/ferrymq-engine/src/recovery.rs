@@ -79,6 +79,9 @@ impl EngineBuilder {
         state.closed = row.closed;
         state.trigger_used = row.trigger_used;
         state.row_written = true;
+        if let Some(definition) = row.definition {
+            self.engine.recover_dynamic(queue, definition, self.now);
+        }
     }
 
     /// The counters.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use ferrymq_objects::QueueManager;
+use ferrymq_objects::{Attributes, QueueManager};
 use ferrymq_selector::Selector;
 use ferrymq_types::{
     AccountReason, ChannelName, CorrelationId, Message, MessageDescriptor, MessageId, MessageRow,
@@ -52,6 +52,8 @@ pub struct OpenOptions {
     pub context: ContextUse,
     /// Refused with 2161 while the queue manager quiesces. `MQOO_FAIL_IF_QUIESCING`.
     pub fail_if_quiescing: bool,
+    /// To set some of its attributes. `MQOO_SET`.
+    pub set: bool,
 }
 
 /// What a handle may do with the contexts of messages. Those that set or pass one are for output only, and a wider one brings
@@ -68,6 +70,18 @@ pub struct ContextUse {
     pub set_identity: bool,
     /// Puts may set identity and origin.
     pub set_all: bool,
+}
+
+/// What the closing of a handle does with a dynamic queue besides. `MQCO_*`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CloseOption {
+    /// A temporary one is deleted with the handle that made it. `MQCO_NONE`.
+    #[default]
+    None,
+    /// A permanent one is deleted if it is empty. `MQCO_DELETE`.
+    Delete,
+    /// A permanent one is deleted with its messages. `MQCO_DELETE_PURGE`.
+    DeletePurge,
 }
 
 /// A fetch that the engine asked for.
@@ -459,6 +473,10 @@ pub enum Request {
         name: ObjectName,
         /// What for.
         options: OpenOptions,
+        /// What the queue is to be called that the open of a model makes: a name, or up to 32 characters and an asterisk, in the
+        /// place of which 16 characters come. Empty: `AMQ.*`. `None`: no queue is made, and a model is refused with 2045.
+        /// `DynamicQName`.
+        dynamic_name: Option<String>,
         /// Gets and browses through the handle see only messages that satisfy this; 2516 if it is open for neither.
         /// `SelectionString`.
         selector: Option<Arc<Selector>>,
@@ -467,6 +485,32 @@ pub enum Request {
     Close {
         /// The handle.
         handle: HandleId,
+        /// What becomes of a dynamic queue. 2045 if it does not go with the queue, 2055 if messages are in its way; the handle
+        /// stays open then.
+        option: CloseOption,
+    },
+    /// Ask for attributes. Reply: [`crate::Reply::Inquired`], or [`crate::Reply::InquiredQueueManager`].
+    Inquire {
+        /// The handle, open for inquire; `None` asks for those of the queue manager.
+        handle: Option<HandleId>,
+    },
+    /// Set attributes. 2067 for those that `MQSET` does not change, 2068 for those of other kinds of queue, and a reason of its
+    /// own for each value that is not allowed. Reply: [`crate::Reply::Done`] for a dynamic queue, else
+    /// [`crate::Reply::Alter`].
+    Set {
+        /// The handle, open for set.
+        handle: HandleId,
+        /// The attributes, by their MQSC keywords.
+        attributes: Attributes,
+    },
+    /// The definitions of the dynamic queues. Reply: [`crate::Reply::DynamicQueues`].
+    DynamicQueues,
+    /// Alter a dynamic queue; 2085 if there is none of the name. Reply: [`crate::Reply::Done`].
+    AlterQueue {
+        /// The queue.
+        queue: QueueName,
+        /// What changes.
+        attributes: Attributes,
     },
     /// Free the message that a browse has locked; 2209 if it has none. Reply: [`crate::Reply::Done`].
     Unlock {
@@ -515,7 +559,7 @@ pub enum Request {
         who: String,
     },
     /// Close a queue before its deletion is proposed (rule U15): puts and gets fail with 2052 from now on. 2055 if it holds
-    /// messages and `purge` is not set; 2042 if somebody uses it. Reply: [`crate::Reply::Done`].
+    /// messages and `purge` is not set; 2042 if somebody uses it. A dynamic queue is gone with that. Reply: [`crate::Reply::Done`].
     CloseQueue {
         /// The queue.
         queue: QueueName,

@@ -27,7 +27,7 @@ use ferrymq_objects::{
     CHANNEL_INITIATION_QUEUE, Enabled, LocalQueue, Process, Queue, QueueManager, TriggerType, Usage,
 };
 use ferrymq_types::{
-    ApplicationType, Change, ChannelName, DeadLetterHeader, Message, MessageDescriptor, ObjectId,
+    ApplicationType, ChannelName, DeadLetterHeader, Message, MessageDescriptor, ObjectId,
     Persistence, Position, Priority, QueueName, ReasonCode, Sequence, Timestamp, TriggerMessage,
     UnitOfWorkId,
 };
@@ -175,14 +175,18 @@ pub(crate) fn initiated(qmgr: &QueueManager) -> BTreeMap<QueueName, Vec<ObjectId
     let mut all: BTreeMap<QueueName, Vec<ObjectId>> = BTreeMap::new();
     for queue in qmgr.queues.values() {
         if let Queue::Local(q) = queue
-            && q.trigger
-            && !starts_channel(q)
-            && let Some(initiation) = &q.initiation_queue
+            && let Some(initiation) = initiated_by(q)
         {
             all.entry(initiation.clone()).or_default().push(q.base.id);
         }
     }
     all
+}
+
+/// The initiation queue of a queue with a trigger that starts no channel.
+fn initiated_by(queue: &LocalQueue) -> Option<&QueueName> {
+    let initiation = queue.initiation_queue.as_ref();
+    initiation.filter(|_| queue.trigger && !starts_channel(queue))
 }
 
 /// Whether triggers of the queue start its channel.
@@ -193,6 +197,14 @@ fn starts_channel(definition: &LocalQueue) -> bool {
 }
 
 impl Engine {
+    /// A queue is new: if it has a trigger, its initiation queue is to be watched.
+    pub(crate) fn note_initiation(&mut self, queue: &LocalQueue) {
+        if let Some(initiation) = initiated_by(queue) {
+            let queues = self.initiated.entry(initiation.clone()).or_default();
+            queues.push(queue.base.id);
+        }
+    }
+
     /// Something may have made the trigger of a queue due: it is looked at before the step ends.
     pub(crate) fn check_trigger(&mut self, queue: ObjectId, cause: Cause) {
         if self.queues.get(&queue).is_some_and(|q| q.trigger.is_some()) {
@@ -300,13 +312,7 @@ impl Engine {
         };
         q.trigger = None;
         q.trigger_used = Some(altered);
-        q.row_written = true;
-        let row = q.row();
-        let position = self.write(step, vec![Change::SetQueue { queue, row }]);
-        if let Some(q) = self.queue(queue) {
-            q.changed(position);
-        }
-        position
+        self.write_queue_row(step, queue)
     }
 
     /// The initiation queue, if trigger messages can be put there now.
@@ -498,7 +504,7 @@ fn usable_initiation_queue<'a>(
             let enabled = local.base.put == Enabled::Yes && local.get == Enabled::Yes;
             enabled.then_some(local)
         }
-        Queue::Remote(_) | Queue::Alias(_) => None,
+        Queue::Remote(_) | Queue::Alias(_) | Queue::Model(_) => None,
     }
 }
 

@@ -8,11 +8,10 @@ use bytes::Bytes;
 use prost::Message as _;
 
 use ferrymq_objects::{
-    Action, Applied, AttributeValue, Attributes, Channel, Command, CommandError, Definitions,
-    DeleteKind, ObjectKind, Process, Queue, QueueManager, QueueManagerAttributes, Remembered,
-    RequestId,
+    Action, Applied, Attributes, Channel, Command, CommandError, Definitions, DeleteKind,
+    ObjectKind, Process, Queue, QueueManager, QueueManagerAttributes, Remembered, RequestId,
 };
-use ferrymq_proto::storage::FormatError;
+use ferrymq_proto::storage::{FormatError, attribute_from_stored, attribute_to_stored};
 use ferrymq_proto::storage_v1 as pb;
 use ferrymq_types::{QueueManagerId, QueueManagerName, Timestamp};
 
@@ -148,39 +147,18 @@ fn request_id(bytes: &[u8]) -> Result<RequestId, FormatError> {
 }
 
 fn attributes_to_proto(attributes: &Attributes) -> Vec<pb::DefinitionAttribute> {
-    use pb::definition_attribute::Value;
-
     attributes
         .iter()
-        .map(|(keyword, value)| pb::DefinitionAttribute {
-            keyword: keyword.to_owned(),
-            value: Some(match value {
-                AttributeValue::Number(n) => Value::Number(*n),
-                AttributeValue::Text(t) => Value::Text(t.clone()),
-                AttributeValue::Word(w) => Value::Word(w.clone()),
-                AttributeValue::Flag(f) => Value::Flag(*f),
-                AttributeValue::List(items) => Value::List(pb::DefinitionAttributeList {
-                    items: items.clone(),
-                }),
-            }),
-        })
+        .map(|(keyword, value)| attribute_to_stored(keyword, value))
         .collect()
 }
 
 fn attributes_from_proto(list: Vec<pb::DefinitionAttribute>) -> Result<Attributes, FormatError> {
-    use pb::definition_attribute::Value;
-
     let mut attributes = Attributes::new();
     for attribute in list {
-        let found = match attribute.value.ok_or(FormatError::Missing("value"))? {
-            Value::Number(n) => AttributeValue::Number(n),
-            Value::Text(t) => AttributeValue::Text(t),
-            Value::Word(w) => AttributeValue::Word(w),
-            Value::Flag(f) => AttributeValue::Flag(f),
-            Value::List(list) => AttributeValue::List(list.items),
-        };
+        let (keyword, found) = attribute_from_stored(attribute)?;
         attributes
-            .insert(&attribute.keyword, found)
+            .insert(&keyword, found)
             .map_err(|e| value("attributes", e))?;
     }
     Ok(attributes)

@@ -84,17 +84,20 @@ fn statement(
     rest: Clauses,
 ) -> Result<Statement, SyntaxError> {
     match (verb, noun) {
-        ("DEFINE", "QLOCAL" | "QREMOTE" | "QALIAS" | "CHANNEL" | "PROCESS") => {
+        ("DEFINE", "QLOCAL" | "QREMOTE" | "QALIAS" | "QMODEL" | "CHANNEL" | "PROCESS") => {
             define(noun, second, rest)
         }
-        ("ALTER", "QLOCAL" | "QREMOTE" | "QALIAS" | "CHANNEL" | "PROCESS") => {
+        ("ALTER", "QLOCAL" | "QREMOTE" | "QALIAS" | "QMODEL" | "CHANNEL" | "PROCESS") => {
             alter(noun, second, rest)
         }
         ("ALTER", "QMGR") => alter_queue_manager(second, rest),
-        ("DELETE", "QLOCAL" | "QREMOTE" | "QALIAS" | "CHANNEL" | "PROCESS") => {
+        ("DELETE", "QLOCAL" | "QREMOTE" | "QALIAS" | "QMODEL" | "CHANNEL" | "PROCESS") => {
             delete(noun, second, rest)
         }
-        ("DISPLAY", "QUEUE" | "QLOCAL" | "QREMOTE" | "QALIAS" | "CHANNEL" | "QMGR" | "QSTATUS")
+        (
+            "DISPLAY",
+            "QUEUE" | "QLOCAL" | "QREMOTE" | "QALIAS" | "QMODEL" | "CHANNEL" | "QMGR" | "QSTATUS",
+        )
         | ("DISPLAY", "CHSTATUS" | "PROCESS") => display(noun, second, rest),
         ("START", "CHANNEL") => start_channel(second, rest),
         ("STOP", "CHANNEL") => stop_channel(second, rest),
@@ -726,15 +729,15 @@ impl DisplayParts {
         let word = item.text.to_ascii_uppercase();
         match words::noun(&word).unwrap_or(&word) {
             "ALL" => Ok(()),
-            "QMODEL" | "QCLUSTER" => {
+            "QCLUSTER" => {
                 self.not_supported.get_or_insert(format!("TYPE({word})"));
                 Ok(())
             }
             full => {
                 let Some(kind) = queue_kind(full) else {
-                    let message = "allowed is QLOCAL, QREMOTE, QALIAS, ALL";
+                    let message = "allowed is QLOCAL, QREMOTE, QALIAS, QMODEL, ALL";
                     let error = SyntaxError::at(item.end, &item.text, message);
-                    return Err(error.suggest(["QLOCAL", "QREMOTE", "QALIAS"]));
+                    return Err(error.suggest(["QLOCAL", "QREMOTE", "QALIAS", "QMODEL"]));
                 };
                 if let DisplayNoun::Queue { kind: Some(asked) } = self.noun
                     && asked != kind

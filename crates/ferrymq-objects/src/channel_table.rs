@@ -8,7 +8,7 @@ use ferrymq_types::{
 };
 
 use crate::attribute::{
-    AttributeError, AttributeForm, AttributeProblem, AttributeSpec, AttributeValue, Attributes,
+    AttributeError, AttributeForm, AttributeProblem, AttributeSpec, Attributes,
 };
 use crate::table::{
     Row, Tabled, Words, find_spec, milliseconds, milliseconds_value, mqsc_date, mqsc_time,
@@ -18,6 +18,7 @@ use crate::{
     Channel, ChannelBase, MessageSpeed, ObjectKind, ReceiverChannel, SenderChannel,
     ServerConnectionChannel, SslClientAuthentication, UseDlq,
 };
+use ferrymq_types::AttributeValue;
 
 const SENDER: &[ObjectKind] = &[ObjectKind::SenderChannel];
 const RECEIVER: &[ObjectKind] = &[ObjectKind::ReceiverChannel];
@@ -581,6 +582,7 @@ impl Channel {
             ObjectKind::LocalQueue
             | ObjectKind::RemoteQueue
             | ObjectKind::AliasQueue
+            | ObjectKind::ModelQueue
             | ObjectKind::Process => None,
         }
     }

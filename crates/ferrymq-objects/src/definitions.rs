@@ -246,13 +246,16 @@ impl Object for Queue {
             Self::Local(q) => q.created,
             Self::Remote(q) => q.base.altered,
             Self::Alias(q) => q.base.altered,
+            Self::Model(q) => q.template.created,
         }
     }
 
     fn set_times(&mut self, created: Timestamp, altered: Timestamp) {
         self.base_mut().altered = altered;
-        if let Self::Local(q) = self {
-            q.created = created;
+        match self {
+            Self::Local(q) => q.created = created,
+            Self::Model(q) => q.template.created = created,
+            Self::Remote(_) | Self::Alias(_) => {}
         }
     }
 

@@ -24,6 +24,8 @@ pub enum ObjectKind {
     ServerConnectionChannel,
     /// `PROCESS`.
     Process,
+    /// `QMODEL`.
+    ModelQueue,
 }
 
 /// What shares one name space and one set of attributes.
@@ -39,7 +41,7 @@ pub enum ObjectClass {
 
 impl ObjectKind {
     /// Every kind.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::LocalQueue,
         Self::RemoteQueue,
         Self::AliasQueue,
@@ -47,13 +49,16 @@ impl ObjectKind {
         Self::ReceiverChannel,
         Self::ServerConnectionChannel,
         Self::Process,
+        Self::ModelQueue,
     ];
 
     /// What it shares its name space with.
     #[must_use]
     pub const fn class(self) -> ObjectClass {
         match self {
-            Self::LocalQueue | Self::RemoteQueue | Self::AliasQueue => ObjectClass::Queue,
+            Self::LocalQueue | Self::RemoteQueue | Self::AliasQueue | Self::ModelQueue => {
+                ObjectClass::Queue
+            }
             Self::SenderChannel | Self::ReceiverChannel | Self::ServerConnectionChannel => {
                 ObjectClass::Channel
             }
@@ -73,7 +78,7 @@ impl ObjectKind {
         matches!(self.class(), ObjectClass::Channel)
     }
 
-    /// The noun of its commands: `QLOCAL`, `QREMOTE`, `QALIAS`, `CHANNEL` or `PROCESS`.
+    /// The noun of its commands: `QLOCAL`, `QREMOTE`, `QALIAS`, `QMODEL`, `CHANNEL` or `PROCESS`.
     #[must_use]
     pub const fn noun(self) -> &'static str {
         match self {
@@ -84,6 +89,7 @@ impl ObjectKind {
                 "CHANNEL"
             }
             Self::Process => "PROCESS",
+            Self::ModelQueue => "QMODEL",
         }
     }
 
@@ -98,6 +104,7 @@ impl ObjectKind {
             Self::ReceiverChannel => "RCVR",
             Self::ServerConnectionChannel => "SVRCONN",
             Self::Process => "PROCESS",
+            Self::ModelQueue => "QMODEL",
         }
     }
 
@@ -118,6 +125,7 @@ impl ObjectKind {
             Self::ReceiverChannel => "SYSTEM.DEF.RECEIVER",
             Self::ServerConnectionChannel => "SYSTEM.DEF.SVRCONN",
             Self::Process => "SYSTEM.DEFAULT.PROCESS",
+            Self::ModelQueue => "SYSTEM.DEFAULT.MODEL.QUEUE",
         }
     }
 }

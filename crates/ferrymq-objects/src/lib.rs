@@ -27,7 +27,7 @@ mod table;
 mod tests;
 
 pub use attribute::{
-    AttributeError, AttributeForm, AttributeProblem, AttributeSpec, AttributeValue, Attributes,
+    AttributeError, AttributeForm, AttributeProblem, AttributeSpec, Attributes,
     CONNECTION_NAME_LENGTH_MAX, application_type_number, application_type_value,
 };
 pub use channel::{
@@ -37,12 +37,13 @@ pub use channel::{
 pub use command::{Action, Applied, Command, CommandError, DeleteKind, OperatorMessage, RequestId};
 pub use definitions::{Definitions, REQUESTS_REMEMBERED_MAX};
 pub use events::{QueueEvents, QueueManagerEvents, ServiceIntervalEvent};
+pub use ferrymq_types::AttributeValue;
 pub use kind::{ObjectClass, ObjectKind, any_channel_attribute, any_queue_attribute};
 pub use outcome::Remembered;
 pub use process::{Process, process_attribute, process_attributes};
 pub use queue::{
-    AliasQueue, DeliverySequence, Enabled, LocalQueue, NonPersistentClass, Queue, QueueBase,
-    RemoteQueue, TriggerType, Usage,
+    AliasQueue, DefaultInputUse, DefinitionType, DeliverySequence, Enabled, LocalQueue, ModelQueue,
+    NonPersistentClass, Queue, QueueBase, RemoteQueue, TriggerType, Usage,
 };
 pub use queue_manager::{QueueManager, QueueManagerAttributes};
 pub use queue_manager_table::{

@@ -3,10 +3,11 @@
 use ferrymq_types::{ObjectId, ProcessName, Timestamp};
 
 use crate::attribute::{
-    AttributeError, AttributeForm, AttributeProblem, AttributeSpec, AttributeValue, Attributes,
+    AttributeError, AttributeForm, AttributeProblem, AttributeSpec, Attributes,
 };
 use crate::table::{Row, Tabled, find_spec, mqsc_date, mqsc_time, specs, stored, text};
 use crate::{ObjectKind, application_type_number, application_type_value};
+use ferrymq_types::AttributeValue;
 
 /// An application that a trigger monitor starts. `PROCESS`.
 ///

@@ -46,6 +46,39 @@ pub enum NonPersistentClass {
     High,
 }
 
+/// How a local queue came to be, or what a model makes. `DEFTYPE`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum DefinitionType {
+    /// `PREDEFINED`: by a command.
+    #[default]
+    Predefined,
+    /// `PERMDYN`: by the open of a model queue; it stays until it is deleted.
+    PermanentDynamic,
+    /// `TEMPDYN`: by the open of a model queue; it goes with the handle that made it, and holds no persistent messages.
+    TemporaryDynamic,
+}
+
+impl DefinitionType {
+    /// Whether the open of a model queue made it.
+    #[must_use]
+    pub const fn is_dynamic(self) -> bool {
+        match self {
+            Self::Predefined => false,
+            Self::PermanentDynamic | Self::TemporaryDynamic => true,
+        }
+    }
+}
+
+/// What input as the queue defines is. `DEFSOPT`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum DefaultInputUse {
+    /// `SHARED`.
+    #[default]
+    Shared,
+    /// `EXCL`.
+    Exclusive,
+}
+
 /// When a trigger is due. `TRIGTYPE`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum TriggerType {
@@ -114,8 +147,12 @@ pub struct LocalQueue {
     pub backout_requeue_name: Option<QueueName>,
     /// `NPMCLASS`. Default `NORMAL`.
     pub non_persistent_class: NonPersistentClass,
-    /// `SHARE`, `NOSHARE`. Default `SHARE`.
+    /// `SHARE`, `NOSHARE`. Default `SHARE`; of a model `NOSHARE`.
     pub share: bool,
+    /// `DEFSOPT`. Default `SHARED`; of a model `EXCL`.
+    pub default_input_use: DefaultInputUse,
+    /// `DEFTYPE`. Default `PREDEFINED`; of a model `TEMPDYN`.
+    pub definition_type: DefinitionType,
     /// Performance events.
     pub events: QueueEvents,
     /// `CRDATE`, `CRTIME`.
@@ -146,6 +183,13 @@ pub struct AliasQueue {
     pub target: Option<QueueName>,
 }
 
+/// What the open of it makes a dynamic queue from. `QMODEL`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelQueue {
+    /// The queue that is made, but for name, id and times.
+    pub template: LocalQueue,
+}
+
 /// A queue definition of any kind. All kinds share one name space.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Queue {
@@ -155,6 +199,8 @@ pub enum Queue {
     Remote(RemoteQueue),
     /// `QALIAS`.
     Alias(AliasQueue),
+    /// `QMODEL`.
+    Model(ModelQueue),
 }
 
 impl Queue {
@@ -165,6 +211,7 @@ impl Queue {
             Self::Local(q) => &q.base,
             Self::Remote(q) => &q.base,
             Self::Alias(q) => &q.base,
+            Self::Model(q) => &q.template.base,
         }
     }
 }

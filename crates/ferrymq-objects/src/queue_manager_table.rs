@@ -9,7 +9,7 @@ use ferrymq_types::{
 };
 
 use crate::attribute::{
-    AttributeError, AttributeForm, AttributeProblem, AttributeSpec, AttributeValue, Attributes,
+    AttributeError, AttributeForm, AttributeProblem, AttributeSpec, Attributes,
 };
 use crate::events::INTERVAL_DEFAULT;
 use crate::table::{
@@ -20,6 +20,7 @@ use crate::{
     Channel, Enabled, LocalQueue, ObjectClass, ObjectKind, Process, Queue, QueueManager,
     QueueManagerAttributes, QueueManagerEvents,
 };
+use ferrymq_types::AttributeValue;
 
 /// The lowest `MAXMSGL` of a queue manager, in bytes.
 const MESSAGE_LENGTH_MIN: u64 = 32_768;

@@ -6,7 +6,7 @@ use ferrymq_types::{
 };
 
 use crate::attribute::{
-    AttributeError, AttributeForm, AttributeProblem, AttributeSpec, AttributeValue, Attributes,
+    AttributeError, AttributeForm, AttributeProblem, AttributeSpec, Attributes,
 };
 use crate::table::{
     Row, Tabled, Words, find_spec, milliseconds, milliseconds_value, mqsc_date, mqsc_time,
@@ -14,26 +14,37 @@ use crate::table::{
     queue_name_value, specs, stored, text,
 };
 use crate::{
-    AliasQueue, DeliverySequence, Enabled, LocalQueue, NonPersistentClass, ObjectKind, Queue,
-    QueueBase, QueueEvents, RemoteQueue, ServiceIntervalEvent, TriggerType, Usage,
+    AliasQueue, DefaultInputUse, DefinitionType, DeliverySequence, Enabled, LocalQueue, ModelQueue,
+    NonPersistentClass, ObjectKind, Queue, QueueBase, QueueEvents, RemoteQueue,
+    ServiceIntervalEvent, TriggerType, Usage,
 };
+use ferrymq_types::AttributeValue;
 
 const LOCAL: &[ObjectKind] = &[ObjectKind::LocalQueue];
+const MODEL: &[ObjectKind] = &[ObjectKind::ModelQueue];
+const LOCAL_MODEL: &[ObjectKind] = &[ObjectKind::LocalQueue, ObjectKind::ModelQueue];
 const REMOTE: &[ObjectKind] = &[ObjectKind::RemoteQueue];
 const ALIAS: &[ObjectKind] = &[ObjectKind::AliasQueue];
-const LOCAL_ALIAS: &[ObjectKind] = &[ObjectKind::LocalQueue, ObjectKind::AliasQueue];
+const LOCAL_MODEL_ALIAS: &[ObjectKind] = &[
+    ObjectKind::LocalQueue,
+    ObjectKind::ModelQueue,
+    ObjectKind::AliasQueue,
+];
 const EVERY: &[ObjectKind] = &[
     ObjectKind::LocalQueue,
     ObjectKind::RemoteQueue,
     ObjectKind::AliasQueue,
+    ObjectKind::ModelQueue,
 ];
 
 /// Longest `TRIGDATA`, in characters.
 const TRIGGER_DATA_LENGTH_MAX: usize = 64;
 
+/// Of a model: the queue that it makes.
 const fn local(queue: &Queue) -> Option<&LocalQueue> {
     match queue {
         Queue::Local(q) => Some(q),
+        Queue::Model(q) => Some(&q.template),
         Queue::Remote(_) | Queue::Alias(_) => None,
     }
 }
@@ -41,6 +52,7 @@ const fn local(queue: &Queue) -> Option<&LocalQueue> {
 const fn local_mut(queue: &mut Queue) -> Option<&mut LocalQueue> {
     match queue {
         Queue::Local(q) => Some(q),
+        Queue::Model(q) => Some(&mut q.template),
         Queue::Remote(_) | Queue::Alias(_) => None,
     }
 }
@@ -48,28 +60,28 @@ const fn local_mut(queue: &mut Queue) -> Option<&mut LocalQueue> {
 const fn remote(queue: &Queue) -> Option<&RemoteQueue> {
     match queue {
         Queue::Remote(q) => Some(q),
-        Queue::Local(_) | Queue::Alias(_) => None,
+        Queue::Local(_) | Queue::Alias(_) | Queue::Model(_) => None,
     }
 }
 
 const fn remote_mut(queue: &mut Queue) -> Option<&mut RemoteQueue> {
     match queue {
         Queue::Remote(q) => Some(q),
-        Queue::Local(_) | Queue::Alias(_) => None,
+        Queue::Local(_) | Queue::Alias(_) | Queue::Model(_) => None,
     }
 }
 
 const fn alias(queue: &Queue) -> Option<&AliasQueue> {
     match queue {
         Queue::Alias(q) => Some(q),
-        Queue::Local(_) | Queue::Remote(_) => None,
+        Queue::Local(_) | Queue::Remote(_) | Queue::Model(_) => None,
     }
 }
 
 const fn alias_mut(queue: &mut Queue) -> Option<&mut AliasQueue> {
     match queue {
         Queue::Alias(q) => Some(q),
-        Queue::Local(_) | Queue::Remote(_) => None,
+        Queue::Local(_) | Queue::Remote(_) | Queue::Model(_) => None,
     }
 }
 
@@ -140,7 +152,7 @@ static ROWS: &[Row<Queue>] = &[
         never
     ),
     row!(
-        spec("BOQNAME", LOCAL, AttributeForm::QueueName),
+        spec("BOQNAME", LOCAL_MODEL, AttributeForm::QueueName),
         |q| Some(queue_name_value(local(q)?.backout_requeue_name.as_ref())),
         |q, v| {
             local_mut(q)?.backout_requeue_name = queue_name(v)?;
@@ -148,7 +160,7 @@ static ROWS: &[Row<Queue>] = &[
         }
     ),
     row!(
-        spec("BOTHRESH", LOCAL, NINES),
+        spec("BOTHRESH", LOCAL_MODEL, NINES),
         |q| Some(AttributeValue::number(local(q)?.backout_threshold)),
         |q, v| {
             local_mut(q)?.backout_threshold = v.as_u32()?;
@@ -156,12 +168,12 @@ static ROWS: &[Row<Queue>] = &[
         }
     ),
     row!(
-        shown("CRDATE", LOCAL),
+        shown("CRDATE", LOCAL_MODEL),
         |q| Some(AttributeValue::Text(mqsc_date(local(q)?.created))),
         never
     ),
     row!(
-        shown("CRTIME", LOCAL),
+        shown("CRTIME", LOCAL_MODEL),
         |q| Some(AttributeValue::Text(mqsc_time(local(q)?.created))),
         never
     ),
@@ -184,12 +196,42 @@ static ROWS: &[Row<Queue>] = &[
         }
     ),
     row!(
+        spec(
+            "DEFSOPT",
+            LOCAL_MODEL,
+            AttributeForm::Words(DefaultInputUse::WORDS)
+        ),
+        |q| Some(local(q)?.default_input_use.value()),
+        |q, v| {
+            local_mut(q)?.default_input_use = DefaultInputUse::from_value(v)?;
+            Some(())
+        }
+    ),
+    row!(
         shown("DEFTYPE", LOCAL),
-        |q| {
-            local(q)?;
-            Some(AttributeValue::Word("PREDEFINED".to_owned()))
+        |q| match q {
+            Queue::Local(q) => Some(q.definition_type.value()),
+            Queue::Remote(_) | Queue::Alias(_) | Queue::Model(_) => None,
         },
         never
+    ),
+    row!(
+        spec(
+            "DEFTYPE",
+            MODEL,
+            AttributeForm::Words(&["TEMPDYN", "PERMDYN"])
+        ),
+        |q| match q {
+            Queue::Model(q) => Some(q.template.definition_type.value()),
+            Queue::Local(_) | Queue::Remote(_) | Queue::Alias(_) => None,
+        },
+        |q, v| match q {
+            Queue::Model(q) => {
+                q.template.definition_type = DefinitionType::from_value(v)?;
+                Some(())
+            }
+            Queue::Local(_) | Queue::Remote(_) | Queue::Alias(_) => None,
+        }
     ),
     row!(
         spec(
@@ -206,15 +248,21 @@ static ROWS: &[Row<Queue>] = &[
         }
     ),
     row!(
-        spec("GET", LOCAL_ALIAS, AttributeForm::Words(Enabled::WORDS)),
+        spec(
+            "GET",
+            LOCAL_MODEL_ALIAS,
+            AttributeForm::Words(Enabled::WORDS)
+        ),
         |q| match q {
             Queue::Local(q) => Some(q.get.value()),
+            Queue::Model(q) => Some(q.template.get.value()),
             Queue::Alias(q) => Some(q.get.value()),
             Queue::Remote(_) => None,
         },
         |q, v| {
             match q {
                 Queue::Local(q) => q.get = Enabled::from_value(v)?,
+                Queue::Model(q) => q.template.get = Enabled::from_value(v)?,
                 Queue::Alias(q) => q.get = Enabled::from_value(v)?,
                 Queue::Remote(_) => return None,
             }
@@ -223,7 +271,7 @@ static ROWS: &[Row<Queue>] = &[
     ),
     // Accepted as IBM MQ does away from z/OS: the backout count is always kept with the message.
     row!(
-        spec("HARDENBO", LOCAL, AttributeForm::Flag),
+        spec("HARDENBO", LOCAL_MODEL, AttributeForm::Flag),
         |q| {
             local(q)?;
             Some(AttributeValue::Flag(true))
@@ -234,7 +282,7 @@ static ROWS: &[Row<Queue>] = &[
         }
     ),
     row!(
-        spec("INITQ", LOCAL, AttributeForm::QueueName),
+        spec("INITQ", LOCAL_MODEL, AttributeForm::QueueName),
         |q| Some(queue_name_value(local(q)?.initiation_queue.as_ref())),
         |q, v| {
             local_mut(q)?.initiation_queue = queue_name(v)?;
@@ -242,7 +290,7 @@ static ROWS: &[Row<Queue>] = &[
         }
     ),
     row!(
-        spec("MAXDEPTH", LOCAL, NINES),
+        spec("MAXDEPTH", LOCAL_MODEL, NINES),
         |q| Some(AttributeValue::number(local(q)?.max_depth)),
         |q, v| {
             local_mut(q)?.max_depth = v.as_u32()?;
@@ -252,7 +300,7 @@ static ROWS: &[Row<Queue>] = &[
     row!(
         spec(
             "MAXMSGL",
-            LOCAL,
+            LOCAL_MODEL,
             AttributeForm::Number {
                 min: 0,
                 max: MESSAGE_LENGTH_MAX as u64
@@ -267,7 +315,7 @@ static ROWS: &[Row<Queue>] = &[
     row!(
         spec(
             "MSGDLVSQ",
-            LOCAL,
+            LOCAL_MODEL,
             AttributeForm::Words(DeliverySequence::WORDS)
         ),
         |q| Some(local(q)?.delivery_sequence.value()),
@@ -279,7 +327,7 @@ static ROWS: &[Row<Queue>] = &[
     row!(
         spec(
             "NPMCLASS",
-            LOCAL,
+            LOCAL_MODEL,
             AttributeForm::Words(NonPersistentClass::WORDS)
         ),
         |q| Some(local(q)?.non_persistent_class.value()),
@@ -289,7 +337,7 @@ static ROWS: &[Row<Queue>] = &[
         }
     ),
     row!(
-        spec("PROCESS", LOCAL, AttributeForm::ProcessName),
+        spec("PROCESS", LOCAL_MODEL, AttributeForm::ProcessName),
         |q| Some(process_name_value(local(q)?.process_name.as_ref())),
         |q, v| {
             local_mut(q)?.process_name = process_name(v)?;
@@ -307,7 +355,7 @@ static ROWS: &[Row<Queue>] = &[
     row!(
         spec(
             "QDEPTHHI",
-            LOCAL,
+            LOCAL_MODEL,
             AttributeForm::Number { min: 0, max: 100 }
         ),
         |q| Some(AttributeValue::number(local(q)?.events.depth_high_percent)),
@@ -319,7 +367,7 @@ static ROWS: &[Row<Queue>] = &[
     row!(
         spec(
             "QDEPTHLO",
-            LOCAL,
+            LOCAL_MODEL,
             AttributeForm::Number { min: 0, max: 100 }
         ),
         |q| Some(AttributeValue::number(local(q)?.events.depth_low_percent)),
@@ -329,7 +377,7 @@ static ROWS: &[Row<Queue>] = &[
         }
     ),
     row!(
-        spec("QDPHIEV", LOCAL, AttributeForm::Words(Enabled::WORDS)),
+        spec("QDPHIEV", LOCAL_MODEL, AttributeForm::Words(Enabled::WORDS)),
         |q| Some(local(q)?.events.depth_high.value()),
         |q, v| {
             local_mut(q)?.events.depth_high = Enabled::from_value(v)?;
@@ -337,7 +385,7 @@ static ROWS: &[Row<Queue>] = &[
         }
     ),
     row!(
-        spec("QDPLOEV", LOCAL, AttributeForm::Words(Enabled::WORDS)),
+        spec("QDPLOEV", LOCAL_MODEL, AttributeForm::Words(Enabled::WORDS)),
         |q| Some(local(q)?.events.depth_low.value()),
         |q, v| {
             local_mut(q)?.events.depth_low = Enabled::from_value(v)?;
@@ -345,7 +393,11 @@ static ROWS: &[Row<Queue>] = &[
         }
     ),
     row!(
-        spec("QDPMAXEV", LOCAL, AttributeForm::Words(Enabled::WORDS)),
+        spec(
+            "QDPMAXEV",
+            LOCAL_MODEL,
+            AttributeForm::Words(Enabled::WORDS)
+        ),
         |q| Some(local(q)?.events.queue_full.value()),
         |q, v| {
             local_mut(q)?.events.queue_full = Enabled::from_value(v)?;
@@ -355,7 +407,7 @@ static ROWS: &[Row<Queue>] = &[
     row!(
         spec(
             "QSVCIEV",
-            LOCAL,
+            LOCAL_MODEL,
             AttributeForm::Words(ServiceIntervalEvent::WORDS)
         ),
         |q| Some(local(q)?.events.service_interval_event.value()),
@@ -365,7 +417,7 @@ static ROWS: &[Row<Queue>] = &[
         }
     ),
     row!(
-        spec("QSVCINT", LOCAL, NINES),
+        spec("QSVCINT", LOCAL_MODEL, NINES),
         |q| Some(milliseconds_value(local(q)?.events.service_interval)),
         |q, v| {
             local_mut(q)?.events.service_interval = milliseconds(v)?;
@@ -391,7 +443,7 @@ static ROWS: &[Row<Queue>] = &[
         }
     ),
     row!(
-        spec("SHARE", LOCAL, AttributeForm::Flag),
+        spec("SHARE", LOCAL_MODEL, AttributeForm::Flag),
         |q| Some(AttributeValue::Flag(local(q)?.share)),
         |q, v| {
             local_mut(q)?.share = v.as_flag()?;
@@ -424,7 +476,7 @@ static ROWS: &[Row<Queue>] = &[
     row!(
         spec(
             "TRIGDATA",
-            LOCAL,
+            LOCAL_MODEL,
             AttributeForm::Text {
                 max: TRIGGER_DATA_LENGTH_MAX
             }
@@ -438,7 +490,7 @@ static ROWS: &[Row<Queue>] = &[
     row!(
         spec(
             "TRIGDPTH",
-            LOCAL,
+            LOCAL_MODEL,
             AttributeForm::Number {
                 min: 1,
                 max: ATTRIBUTE_MAX as u64
@@ -451,7 +503,7 @@ static ROWS: &[Row<Queue>] = &[
         }
     ),
     row!(
-        spec("TRIGGER", LOCAL, AttributeForm::Flag),
+        spec("TRIGGER", LOCAL_MODEL, AttributeForm::Flag),
         |q| Some(AttributeValue::Flag(local(q)?.trigger)),
         |q, v| {
             local_mut(q)?.trigger = v.as_flag()?;
@@ -459,7 +511,7 @@ static ROWS: &[Row<Queue>] = &[
         }
     ),
     row!(
-        spec("TRIGMPRI", LOCAL, PRIORITY),
+        spec("TRIGMPRI", LOCAL_MODEL, PRIORITY),
         |q| Some(AttributeValue::Number(u64::from(
             local(q)?.trigger_message_priority.get()
         ))),
@@ -469,7 +521,11 @@ static ROWS: &[Row<Queue>] = &[
         }
     ),
     row!(
-        spec("TRIGTYPE", LOCAL, AttributeForm::Words(TriggerType::WORDS)),
+        spec(
+            "TRIGTYPE",
+            LOCAL_MODEL,
+            AttributeForm::Words(TriggerType::WORDS)
+        ),
         |q| Some(local(q)?.trigger_type.value()),
         |q, v| {
             local_mut(q)?.trigger_type = TriggerType::from_value(v)?;
@@ -478,11 +534,23 @@ static ROWS: &[Row<Queue>] = &[
     ),
     row!(
         spec("USAGE", LOCAL, AttributeForm::Words(Usage::WORDS)),
-        |q| Some(local(q)?.usage.value()),
+        |q| match q {
+            Queue::Local(q) => Some(q.usage.value()),
+            Queue::Remote(_) | Queue::Alias(_) | Queue::Model(_) => None,
+        },
         |q, v| {
             local_mut(q)?.usage = Usage::from_value(v)?;
             Some(())
         }
+    ),
+    // Our own rule: a channel's queue is defined, not made by an open.
+    row!(
+        spec("USAGE", MODEL, AttributeForm::Words(&["NORMAL"])),
+        |q| match q {
+            Queue::Model(q) => Some(q.template.usage.value()),
+            Queue::Local(_) | Queue::Remote(_) | Queue::Alias(_) => None,
+        },
+        |q, _| local_mut(q).map(|_| ())
     ),
     row!(
         spec("XMITQ", REMOTE, AttributeForm::QueueName),
@@ -497,8 +565,8 @@ static ROWS: &[Row<Queue>] = &[
 /// Source: IBM MQ, "DEFINE queues".
 const NOT_SUPPORTED: &[&str] = &[
     "ACCTQ", "CAPEXPRY", "CLCHNAME", "CLUSNL", "CLUSTER", "CLWLPRTY", "CLWLRANK", "CLWLUSEQ",
-    "CUSTOM", "DEFBIND", "DEFPRESP", "DEFREADA", "DEFSOPT", "DISTL", "IMGRCOVQ", "MAXFSIZE",
-    "MONQ", "PROPCTL", "RETINTVL", "SCOPE", "STATQ", "STREAMQ", "STRMQOS", "TPIPE",
+    "CUSTOM", "DEFBIND", "DEFPRESP", "DEFREADA", "DISTL", "IMGRCOVQ", "MAXFSIZE", "MONQ",
+    "PROPCTL", "RETINTVL", "SCOPE", "STATQ", "STREAMQ", "STRMQOS", "TPIPE",
 ];
 
 impl Tabled for Queue {
@@ -563,6 +631,8 @@ impl LocalQueue {
             backout_requeue_name: None,
             non_persistent_class: NonPersistentClass::Normal,
             share: true,
+            default_input_use: DefaultInputUse::Shared,
+            definition_type: DefinitionType::Predefined,
             events: QueueEvents::default(),
             created: Timestamp::ZERO,
         }
@@ -594,6 +664,29 @@ impl AliasQueue {
     }
 }
 
+impl ModelQueue {
+    /// A model with IBM MQ's defaults, id and times zero.
+    #[must_use]
+    pub fn with_defaults(name: QueueName) -> Self {
+        let mut template = LocalQueue::with_defaults(name);
+        template.share = false;
+        template.default_input_use = DefaultInputUse::Exclusive;
+        template.definition_type = DefinitionType::TemporaryDynamic;
+        Self { template }
+    }
+
+    /// The dynamic queue that the open of the model makes.
+    #[must_use]
+    pub fn queue(&self, id: ObjectId, name: QueueName, now: Timestamp) -> LocalQueue {
+        let mut queue = self.template.clone();
+        queue.base.id = id;
+        queue.base.name = name;
+        queue.base.altered = now;
+        queue.created = now;
+        queue
+    }
+}
+
 impl Queue {
     /// Its kind.
     #[must_use]
@@ -602,6 +695,7 @@ impl Queue {
             Self::Local(_) => ObjectKind::LocalQueue,
             Self::Remote(_) => ObjectKind::RemoteQueue,
             Self::Alias(_) => ObjectKind::AliasQueue,
+            Self::Model(_) => ObjectKind::ModelQueue,
         }
     }
 
@@ -610,6 +704,7 @@ impl Queue {
             Self::Local(q) => &mut q.base,
             Self::Remote(q) => &mut q.base,
             Self::Alias(q) => &mut q.base,
+            Self::Model(q) => &mut q.template.base,
         }
     }
 
@@ -619,6 +714,7 @@ impl Queue {
             ObjectKind::LocalQueue => Some(Self::Local(LocalQueue::with_defaults(name))),
             ObjectKind::RemoteQueue => Some(Self::Remote(RemoteQueue::with_defaults(name))),
             ObjectKind::AliasQueue => Some(Self::Alias(AliasQueue::with_defaults(name))),
+            ObjectKind::ModelQueue => Some(Self::Model(ModelQueue::with_defaults(name))),
             ObjectKind::SenderChannel
             | ObjectKind::ReceiverChannel
             | ObjectKind::ServerConnectionChannel
@@ -640,6 +736,18 @@ impl Queue {
             return Err(AttributeError::new("QDEPTHLO", problem));
         }
         Ok(())
+    }
+
+    /// The queue as `ALTER` makes it.
+    ///
+    /// # Errors
+    /// [`AttributeError`]: an attribute that it has not, a value that is not allowed, or values that do not go together.
+    pub fn altered(&self, attributes: &Attributes, now: Timestamp) -> Result<Self, AttributeError> {
+        let mut altered = self.clone();
+        altered.set_all(attributes)?;
+        altered.base_mut().altered = now;
+        altered.check_attributes()?;
+        Ok(altered)
     }
 
     /// What `DISPLAY` shows besides name and type, alphabetically.

@@ -39,7 +39,7 @@ pub enum Target<'a> {
 const fn as_local(queue: &Queue) -> Option<&LocalQueue> {
     match queue {
         Queue::Local(q) => Some(q),
-        Queue::Remote(_) | Queue::Alias(_) => None,
+        Queue::Remote(_) | Queue::Alias(_) | Queue::Model(_) => None,
     }
 }
 
@@ -90,7 +90,7 @@ impl QueueManager {
                     remote_queue_manager: name.clone(),
                 })
             }
-            Queue::Alias(_) => Err(ReasonCode::UNKNOWN_REMOTE_Q_MGR),
+            Queue::Alias(_) | Queue::Model(_) => Err(ReasonCode::UNKNOWN_REMOTE_Q_MGR),
             Queue::Remote(alias) => {
                 let (None, Some(real)) = (&alias.remote_name, &alias.remote_queue_manager) else {
                     return Err(ReasonCode::UNKNOWN_REMOTE_Q_MGR);
@@ -117,6 +117,8 @@ impl QueueManager {
             .ok_or(ReasonCode::UNKNOWN_OBJECT_NAME)?;
         match found {
             Queue::Local(_) | Queue::Remote(_) => self.resolve_base(found, path),
+            // Only an open makes a queue from it.
+            Queue::Model(_) => Err(OPTION_NOT_VALID_FOR_TYPE),
             Queue::Alias(alias) => {
                 path.push(found);
                 let base = self.alias_base(alias)?;
@@ -141,7 +143,7 @@ impl QueueManager {
         path: &mut Vec<&'a Queue>,
     ) -> Result<Target<'a>, ReasonCode> {
         match found {
-            Queue::Alias(_) => Err(ReasonCode::ALIAS_BASE_Q_TYPE_ERROR),
+            Queue::Alias(_) | Queue::Model(_) => Err(ReasonCode::ALIAS_BASE_Q_TYPE_ERROR),
             Queue::Local(local) => {
                 path.push(found);
                 Ok(Target::Local(local))
@@ -227,7 +229,7 @@ impl QueueManager {
     ///
     /// # Errors
     /// 2085 for a queue that is not known; 2082, 2001 for an alias whose target is missing or is an alias; 2045
-    /// (`MQRC_OPTION_NOT_VALID_FOR_TYPE`) for a remote definition, directly or through an alias.
+    /// (`MQRC_OPTION_NOT_VALID_FOR_TYPE`) for a remote definition, directly or through an alias, and for a model.
     pub fn resolve_for_input(
         &self,
         queue: &QueueName,
@@ -238,11 +240,11 @@ impl QueueManager {
             .ok_or(ReasonCode::UNKNOWN_OBJECT_NAME)?;
         match found {
             Queue::Local(local) => Ok((local, None)),
-            Queue::Remote(_) => Err(OPTION_NOT_VALID_FOR_TYPE),
+            Queue::Remote(_) | Queue::Model(_) => Err(OPTION_NOT_VALID_FOR_TYPE),
             Queue::Alias(alias) => match self.alias_base(alias)? {
                 Queue::Local(local) => Ok((local, Some(alias))),
                 Queue::Remote(_) => Err(OPTION_NOT_VALID_FOR_TYPE),
-                Queue::Alias(_) => Err(ReasonCode::ALIAS_BASE_Q_TYPE_ERROR),
+                Queue::Alias(_) | Queue::Model(_) => Err(ReasonCode::ALIAS_BASE_Q_TYPE_ERROR),
             },
         }
     }
@@ -265,7 +267,9 @@ impl QueueManager {
                 alias.remote_name.as_ref().unwrap_or(queue).clone(),
                 alias.remote_queue_manager.as_ref().unwrap_or(me).clone(),
             ),
-            Some(Queue::Local(_) | Queue::Alias(_)) | None => (queue.clone(), me.clone()),
+            Some(Queue::Local(_) | Queue::Alias(_) | Queue::Model(_)) | None => {
+                (queue.clone(), me.clone())
+            }
         }
     }
 }

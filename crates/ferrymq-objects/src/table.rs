@@ -4,13 +4,12 @@ use core::time::Duration;
 
 use ferrymq_types::{Persistence, ProcessName, QueueManagerName, QueueName, Timestamp};
 
-use crate::attribute::{
-    AttributeError, AttributeProblem, AttributeSpec, AttributeValue, Attributes, shorten,
-};
+use crate::attribute::{AttributeError, AttributeProblem, AttributeSpec, Attributes, shorten};
 use crate::{
-    DeliverySequence, Enabled, MessageSpeed, NonPersistentClass, ObjectKind, ServiceIntervalEvent,
-    SslClientAuthentication, TriggerType, Usage, UseDlq,
+    DefaultInputUse, DefinitionType, DeliverySequence, Enabled, MessageSpeed, NonPersistentClass,
+    ObjectKind, ServiceIntervalEvent, SslClientAuthentication, TriggerType, Usage, UseDlq,
 };
+use ferrymq_types::AttributeValue;
 
 /// A row: an attribute of `T`, how it is read and how it is set.
 pub(crate) struct Row<T: 'static> {
@@ -145,6 +144,8 @@ macro_rules! words {
 words!(Enabled: "ENABLED" = Yes, "DISABLED" = No);
 words!(Usage: "NORMAL" = Normal, "XMITQ" = Transmission);
 words!(DeliverySequence: "PRIORITY" = Priority, "FIFO" = Fifo);
+words!(DefinitionType: "PREDEFINED" = Predefined, "PERMDYN" = PermanentDynamic, "TEMPDYN" = TemporaryDynamic);
+words!(DefaultInputUse: "SHARED" = Shared, "EXCL" = Exclusive);
 words!(NonPersistentClass: "NORMAL" = Normal, "HIGH" = High);
 words!(TriggerType: "FIRST" = First, "EVERY" = Every, "DEPTH" = Depth, "NONE" = None);
 words!(ServiceIntervalEvent: "HIGH" = High, "OK" = Ok, "NONE" = None);

@@ -7,9 +7,9 @@ use bytes::Bytes;
 use prost::Message as _;
 
 use ferrymq_types::{
-    AccountEntry, AccountReason, ApplicationType, BatchInDoubt, BodyId, Change, ChannelName,
-    MessageDescriptor, MessageRow, MessageType, NameError, ObjectId, Persistence, Position,
-    Priority, Properties, QueueManagerName, QueueName, QueueRow, ReasonCode, ReceiverRow,
+    AccountEntry, AccountReason, ApplicationType, AttributeValue, BatchInDoubt, BodyId, Change,
+    ChannelName, MessageDescriptor, MessageRow, MessageType, NameError, ObjectId, Persistence,
+    Position, Priority, Properties, QueueManagerName, QueueName, QueueRow, ReasonCode, ReceiverRow,
     ReportOptions, SenderRow, Sequence, Timestamp, UnitOfWorkOutcome, UnitOfWorkRow, WriteSet,
 };
 
@@ -486,12 +486,56 @@ impl TryFrom<pb::StoredDescriptor> for MessageDescriptor {
     }
 }
 
+/// A keyword and its value as they are stored.
+#[must_use]
+pub fn attribute_to_stored(keyword: &str, value: &AttributeValue) -> pb::DefinitionAttribute {
+    use pb::definition_attribute::Value;
+
+    pb::DefinitionAttribute {
+        keyword: keyword.to_owned(),
+        value: Some(match value {
+            AttributeValue::Number(n) => Value::Number(*n),
+            AttributeValue::Text(t) => Value::Text(t.clone()),
+            AttributeValue::Word(w) => Value::Word(w.clone()),
+            AttributeValue::Flag(f) => Value::Flag(*f),
+            AttributeValue::List(items) => Value::List(pb::DefinitionAttributeList {
+                items: items.clone(),
+            }),
+        }),
+    }
+}
+
+/// Reads what [`attribute_to_stored`] made.
+///
+/// # Errors
+/// [`FormatError::Missing`] if it has no value that is known.
+pub fn attribute_from_stored(
+    attribute: pb::DefinitionAttribute,
+) -> Result<(String, AttributeValue), FormatError> {
+    use pb::definition_attribute::Value;
+
+    let value = match attribute.value.ok_or(FormatError::Missing("value"))? {
+        Value::Number(n) => AttributeValue::Number(n),
+        Value::Text(t) => AttributeValue::Text(t),
+        Value::Word(w) => AttributeValue::Word(w),
+        Value::Flag(f) => AttributeValue::Flag(f),
+        Value::List(list) => AttributeValue::List(list.items),
+    };
+    Ok((attribute.keyword, value))
+}
+
 impl From<&QueueRow> for pb::QueueRow {
     fn from(row: &QueueRow) -> Self {
         Self {
             name: row.name.as_str().to_owned(),
             closed: row.closed,
             trigger_used_ms: row.trigger_used.map(Timestamp::as_millis),
+            definition: row
+                .definition
+                .iter()
+                .flatten()
+                .map(|(keyword, value)| attribute_to_stored(keyword, value))
+                .collect(),
         }
     }
 }
@@ -503,6 +547,12 @@ impl TryFrom<pb::QueueRow> for QueueRow {
             name: queue("name", &row.name)?,
             closed: row.closed,
             trigger_used: row.trigger_used_ms.map(Timestamp::from_millis),
+            definition: if row.definition.is_empty() {
+                None
+            } else {
+                let read = row.definition.into_iter().map(attribute_from_stored);
+                Some(read.collect::<Result<_, FormatError>>()?)
+            },
         })
     }
 }

@@ -25,9 +25,10 @@ pub(crate) enum Kind {
     /// A get, and how its data is wanted.
     Get(Reading),
     Open,
+    Inquire,
     /// A browse through a handle, and how its data is wanted.
     Browse(Reading),
-    /// Commit, back, settle.
+    /// Commit, back, settle, set.
     Done,
     /// The next messages of a consumer.
     Consume,

@@ -1,17 +1,20 @@
 //! Runs MQSC commands: parses, asks whoever has to do it, and makes the report that `runmqsc` would print.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ferrymq_authority::PeerPattern;
 use ferrymq_channel as mca;
 use ferrymq_engine::{Failure, QueueStatistics, Reply, Request};
 use ferrymq_metadata::ProposeError;
-use ferrymq_mqsc::{Answer, ChannelState, ChannelStatus, QueueStatus, RuntimeStatus, Statement};
-use ferrymq_objects::{
-    Action, Applied, AttributeValue, Attributes, Channel, Command, DeleteKind, MessageSpeed,
-    ObjectKind, OperatorMessage, QueueManager,
+use ferrymq_mqsc::{
+    Answer, ChannelState, ChannelStatus, Display, QueueStatus, RuntimeStatus, Statement,
 };
-use ferrymq_types::{ChannelName, QueueManagerName, QueueName, ReasonCode, Timestamp};
+use ferrymq_objects::{
+    Action, Applied, AttributeValue, Attributes, Command, CommandError, DeleteKind, LocalQueue,
+    MessageSpeed, ObjectKind, OperatorMessage, QueueManager,
+};
+use ferrymq_types::{ChannelName, ObjectId, QueueManagerName, QueueName, ReasonCode, Timestamp};
 use tracing::info;
 
 use crate::channels::ChannelCommandError;
@@ -55,6 +58,29 @@ pub(crate) async fn run_once(node: &Arc<Node>, script: &str) -> Result<(), RunEr
     Ok(())
 }
 
+/// Alters an object of a queue manager of this node on behalf of a program: proposed, applied everywhere, and done when the
+/// queue manager has it.
+pub(crate) async fn alter(
+    node: &Node,
+    queue_manager: &QueueManagerName,
+    action: Action,
+) -> Result<(), ReasonCode> {
+    let command = Command {
+        version: Command::VERSION,
+        queue_manager: queue_manager.clone(),
+        time: node.clock().now(),
+        request: ids::random().map_err(|failure| failure.reason)?,
+        action,
+    };
+    let committed = node.metadata().propose(&command).await;
+    let committed = committed.map_err(|error| error.reason())?;
+    if node.wait_served(committed.index).await {
+        Ok(())
+    } else {
+        Err(ReasonCode::IN_DOUBT)
+    }
+}
+
 struct Executor<'a> {
     node: &'a Arc<Node>,
     local: &'a LocalQueueManager,
@@ -96,11 +122,8 @@ impl Executor<'_> {
                     answer
                 }
             }
-            Statement::Display(display) => match self.status().await {
-                Ok(status) => {
-                    let found = ferrymq_mqsc::display(&display, &self.objects(), &status);
-                    Answer::displayed(&display, found)
-                }
+            Statement::Display(display) => match self.display(&display).await {
+                Ok(answer) => answer,
                 Err(failure) => Answer::failed(failure.reason, self.name().as_str()),
             },
             Statement::StartChannel { name, .. } => {
@@ -168,6 +191,13 @@ impl Executor<'_> {
         }
     }
 
+    async fn display(&self, display: &Display) -> Result<Answer, Failure> {
+        let status = self.status().await?;
+        let objects = self.all_objects().await?;
+        let found = ferrymq_mqsc::display(display, &objects, &status);
+        Ok(Answer::displayed(display, found))
+    }
+
     /// A change of the definitions: proposed, applied everywhere, and answered when this queue manager has it.
     async fn change(&self, action: Option<Action>, attributes: &Attributes) -> Answer {
         if let Err(answer) = check_peer_name(attributes) {
@@ -176,6 +206,9 @@ impl Executor<'_> {
         let Some(action) = action else {
             return Answer::failed(ReasonCode::UNEXPECTED_ERROR, self.name().as_str());
         };
+        if let Some(answer) = self.change_dynamic(&action).await {
+            return answer;
+        }
         match self.propose(action).await {
             Ok(applied) => Answer::applied(&applied),
             Err(answer) => *answer,
@@ -239,6 +272,7 @@ impl Executor<'_> {
             DeleteKind::Kind(
                 ObjectKind::RemoteQueue
                 | ObjectKind::AliasQueue
+                | ObjectKind::ModelQueue
                 | ObjectKind::SenderChannel
                 | ObjectKind::ReceiverChannel
                 | ObjectKind::ServerConnectionChannel
@@ -251,6 +285,12 @@ impl Executor<'_> {
                 Some(ferrymq_objects::Queue::Local(_))
             )
         });
+        if closed.is_none()
+            && kind == DeleteKind::Kind(ObjectKind::LocalQueue)
+            && let Some(answer) = self.delete_dynamic(name, purge).await
+        {
+            return answer;
+        }
         if let Some(queue) = &closed {
             let request = Request::CloseQueue {
                 queue: queue.clone(),
@@ -292,6 +332,106 @@ impl Executor<'_> {
                 .any(|row| row.channel.as_str() == name && !row.in_doubt.is_empty())),
             _ => Err(ReasonCode::UNEXPECTED_ERROR.into()),
         }
+    }
+
+    /// The definitions of the dynamic queues, which are this queue manager's alone.
+    async fn dynamic_queues(&self) -> Result<BTreeMap<QueueName, LocalQueue>, Failure> {
+        match self.ask(Request::DynamicQueues).await? {
+            Reply::DynamicQueues(queues) => Ok(queues),
+            _ => Err(Failure {
+                reason: ReasonCode::UNEXPECTED_ERROR,
+                object: None,
+            }),
+        }
+    }
+
+    /// Whether a dynamic queue has the name; a name that none can have has none.
+    async fn is_dynamic(&self, name: &str) -> Result<Option<QueueName>, Box<Answer>> {
+        let Ok(name) = QueueName::new(name) else {
+            return Ok(None);
+        };
+        match self.dynamic_queues().await {
+            Ok(queues) => Ok(queues.contains_key(&name).then_some(name)),
+            Err(failure) => Err(Box::new(Answer::failed(failure.reason, name.as_str()))),
+        }
+    }
+
+    /// `DELETE QLOCAL` of a dynamic queue, if it is one: nobody else knows it.
+    async fn delete_dynamic(&self, name: &str, purge: bool) -> Option<Answer> {
+        let queue = match self.is_dynamic(name).await {
+            Ok(found) => found?,
+            Err(answer) => return Some(*answer),
+        };
+        let request = Request::CloseQueue {
+            queue: queue.clone(),
+            purge,
+            who: self.who.to_owned(),
+        };
+        Some(match self.ask(request).await {
+            Ok(_) => Answer::applied(&Applied::Deleted {
+                kind: ObjectKind::LocalQueue,
+                name: name.to_owned(),
+                id: ObjectId::ZERO,
+            }),
+            Err(failure) => Answer::failed(failure.reason, name),
+        })
+    }
+
+    /// What of a `DEFINE` or an `ALTER` is about a dynamic queue: `DEFINE` finds its name taken, unless it would find that all
+    /// the same; `ALTER QLOCAL` changes it here. `None` where the definitions are to be changed.
+    async fn change_dynamic(&self, action: &Action) -> Option<Answer> {
+        let (kind, name, altered) = match action {
+            Action::Define { kind, name, .. } => (*kind, name, None),
+            Action::Alter {
+                kind,
+                name,
+                attributes,
+            } => (*kind, name, Some(attributes)),
+            Action::CreateQueueManager { .. }
+            | Action::AlterQueueManager { .. }
+            | Action::Delete { .. } => return None,
+        };
+        if !kind.is_queue() {
+            return None;
+        }
+        let queue = match self.is_dynamic(name).await {
+            Ok(found) => found?,
+            Err(answer) => return Some(*answer),
+        };
+        let Some(attributes) = altered else {
+            let name = name.clone();
+            return Some(Answer::refused(&CommandError::Exists { kind, name }));
+        };
+        if kind != ObjectKind::LocalQueue {
+            return Some(Answer::refused(&CommandError::WrongType {
+                name: name.clone(),
+                found: ObjectKind::LocalQueue,
+            }));
+        }
+        let request = Request::AlterQueue {
+            queue,
+            attributes: attributes.clone(),
+        };
+        Some(match self.ask(request).await {
+            Ok(_) => Answer::applied(&Applied::Altered {
+                kind,
+                name: name.clone(),
+                id: ObjectId::ZERO,
+            }),
+            Err(failure) => Answer::failed(failure.reason, name),
+        })
+    }
+
+    /// The definitions of commands, and of dynamic queues whose names they leave.
+    async fn all_objects(&self) -> Result<Arc<QueueManager>, Failure> {
+        let mut objects = self.objects();
+        for (name, queue) in self.dynamic_queues().await? {
+            if !objects.queues.contains_key(&name) {
+                let queue = ferrymq_objects::Queue::Local(queue);
+                Arc::make_mut(&mut objects).queues.insert(name, queue);
+            }
+        }
+        Ok(objects)
     }
 
     /// What DISPLAY needs to know of the running queue manager.

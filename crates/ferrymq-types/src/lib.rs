@@ -9,6 +9,7 @@
 )]
 
 mod account;
+mod attribute_value;
 mod descriptor;
 mod distinguished_name;
 mod header;
@@ -25,6 +26,7 @@ mod trigger_message;
 mod write_set;
 
 pub use account::{AccountEntry, AccountReason};
+pub use attribute_value::AttributeValue;
 pub use descriptor::{
     ApplicationType, MessageDescriptor, MessageType, Persistence, Priority, ReportOptions,
     RequestedReport,

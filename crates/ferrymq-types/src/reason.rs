@@ -54,10 +54,14 @@ reasons! {
     ALIAS_BASE_Q_TYPE_ERROR = 2001;
     /// The unit of work was backed out.
     BACKED_OUT = 2003;
+    /// A character attribute that is to be set is too long.
+    CHAR_ATTR_LENGTH_ERROR = 2006;
     /// The connection is lost; its unit of work is backed out.
     CONNECTION_BROKEN = 2009;
     /// More data came than the length that was said.
     DATA_LENGTH_ERROR = 2010;
+    /// The name that a dynamic queue was to have is none.
+    DYNAMIC_Q_NAME_ERROR = 2011;
     /// Expiry is zero or too large.
     EXPIRY_ERROR = 2013;
     /// GET(DISABLED).
@@ -66,6 +70,8 @@ reasons! {
     HANDLE_NOT_AVAILABLE = 2017;
     /// The handle is not valid.
     HOBJ_ERROR = 2019;
+    /// Inhibit is neither allowed nor inhibited.
+    INHIBIT_VALUE_ERROR = 2020;
     /// MAXUMSGS reached, or the unit of work is too large.
     SYNCPOINT_LIMIT_REACHED = 2024;
     /// No more connections.
@@ -90,8 +96,12 @@ reasons! {
     NOT_OPEN_FOR_BROWSE = 2036;
     /// The object cannot be got from: it is not a local queue.
     NOT_OPEN_FOR_INPUT = 2037;
+    /// The object cannot be asked through this handle.
+    NOT_OPEN_FOR_INQUIRE = 2038;
     /// The object cannot be put to through this handle.
     NOT_OPEN_FOR_OUTPUT = 2039;
+    /// The object cannot be set through this handle.
+    NOT_OPEN_FOR_SET = 2040;
     /// The definition changed under an open handle.
     OBJECT_CHANGED = 2041;
     /// Somebody else uses the object.
@@ -104,6 +114,8 @@ reasons! {
     OPTIONS_ERROR = 2046;
     /// Persistence is not known.
     PERSISTENCE_ERROR = 2047;
+    /// Persistent messages cannot go to a temporary dynamic queue.
+    PERSISTENT_NOT_ALLOWED = 2048;
     /// Priority is above MAXPRTY: accepted, with a warning.
     PRIORITY_EXCEEDS_MAXIMUM = 2049;
     /// Priority is not a number from 0 to 9.
@@ -124,10 +136,22 @@ reasons! {
     Q_MGR_NOT_AVAILABLE = 2059;
     /// Report options exclude each other.
     REPORT_OPTIONS_ERROR = 2061;
+    /// The attribute is not known, or cannot be set.
+    SELECTOR_ERROR = 2067;
+    /// This kind of queue does not have the attribute.
+    SELECTOR_NOT_FOR_TYPE = 2068;
     /// Memory for the request is not available.
     STORAGE_NOT_AVAILABLE = 2071;
     /// Syncpoint cannot be used here.
     SYNCPOINT_NOT_AVAILABLE = 2072;
+    /// TriggerControl is neither on nor off.
+    TRIGGER_CONTROL_ERROR = 2075;
+    /// TriggerDepth is out of range.
+    TRIGGER_DEPTH_ERROR = 2076;
+    /// TriggerMsgPriority is out of range.
+    TRIGGER_MSG_PRIORITY_ERR = 2077;
+    /// TriggerType is not known.
+    TRIGGER_TYPE_ERROR = 2078;
     /// Truncated and accepted: a warning.
     TRUNCATED_MSG_ACCEPTED = 2079;
     /// Truncated and refused: the message stays.
@@ -156,6 +180,8 @@ reasons! {
     CONTEXT_HANDLE_ERROR = 2097;
     /// No message was got yet whose context could be passed on.
     CONTEXT_NOT_AVAILABLE = 2098;
+    /// A queue of the name that a dynamic queue was to have exists.
+    OBJECT_ALREADY_EXISTS = 2100;
     /// The object is damaged.
     OBJECT_DAMAGED = 2101;
     /// Not enough resources of the system.

@@ -3,8 +3,8 @@
 use bytes::Bytes;
 
 use crate::{
-    AccountEntry, BodyId, ChannelName, MessageDescriptor, MessageId, ObjectId, Position,
-    QueueManagerId, QueueManagerName, QueueName, Sequence, Timestamp, UnitOfWorkId,
+    AccountEntry, AttributeValue, BodyId, ChannelName, MessageDescriptor, MessageId, ObjectId,
+    Position, QueueManagerId, QueueManagerName, QueueName, Sequence, Timestamp, UnitOfWorkId,
 };
 
 /// The state changes that one engine step made: applied as a whole or not at all.
@@ -130,6 +130,8 @@ pub struct QueueRow {
     /// Its trigger of `TRIGTYPE(DEPTH)` fired and switched itself off, as the definition stood that was altered at this time:
     /// an alteration since then has switched it on again.
     pub trigger_used: Option<Timestamp>,
+    /// The definition of a permanent dynamic queue, by keywords: no command made it, so that nobody else knows it.
+    pub definition: Option<Vec<(String, AttributeValue)>>,
 }
 
 /// A batch whose confirmation was, or may have been, asked for (rule U4).

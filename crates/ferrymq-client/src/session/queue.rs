@@ -3,8 +3,8 @@
 use ferrymq_proto::v1::session_answer::Answer as Response;
 use ferrymq_proto::v1::session_call::Call;
 use ferrymq_proto::v1::{
-    BrowseCall, BrowseStep, CloseCall, GetCall, Message, OpenCall, PutCall, PutRequest,
-    PutResponse, UnlockCall, get_response,
+    Attribute, BrowseCall, BrowseStep, CloseCall, CloseOption, GetCall, InquireAnswer, InquireCall,
+    Message, OpenCall, PutCall, PutRequest, PutResponse, SetCall, UnlockCall, get_response,
 };
 use ferrymq_types::{ReasonCode, UnitOfWorkId};
 
@@ -67,6 +67,32 @@ impl Session {
             resolved_queue: opened.resolved_queue,
             resolved_queue_manager: opened.resolved_queue_manager,
         })
+    }
+}
+
+impl Session {
+    /// Asks for attributes of the queue manager. `MQINQ`.
+    ///
+    /// # Errors
+    /// 2067 for a name that there is not; what ends the session.
+    pub async fn inquire(&self, names: &[&str]) -> Result<InquireAnswer, ClientError> {
+        self.ask_attributes(0, names).await
+    }
+
+    async fn ask_attributes(
+        &self,
+        handle: u64,
+        names: &[&str],
+    ) -> Result<InquireAnswer, ClientError> {
+        let inquire = InquireCall {
+            handle,
+            names: names.iter().map(|name| (*name).to_owned()).collect(),
+        };
+        let read = |response| match response {
+            Response::Inquire(answer) => Some(answer),
+            _ => None,
+        };
+        self.send(Call::Inquire(inquire), read).await?.wait().await
     }
 }
 
@@ -184,6 +210,28 @@ impl Queue<'_> {
         Ok(browsed.wait().await?.map(|got| got.message))
     }
 
+    /// Asks for attributes by the names that programs know; with none, for all. `MQINQ`.
+    ///
+    /// # Errors
+    /// 2038 if the queue is not open for inquire; 2067 for a name that there is not.
+    pub async fn inquire(&self, names: &[&str]) -> Result<InquireAnswer, ClientError> {
+        self.session.ask_attributes(self.handle, names).await
+    }
+
+    /// Sets attributes. `MQSET`. Of a queue that a command defined that is a change of its definition.
+    ///
+    /// # Errors
+    /// 2040 if the queue is not open for set; 2067 for an attribute that cannot be set, 2068 for one that the queue has not, a
+    /// reason of its own for each value that is not allowed; 9002 and others if the definitions cannot be changed now.
+    pub async fn set(&self, attributes: Vec<Attribute>) -> Result<(), ClientError> {
+        let set = SetCall {
+            handle: self.handle,
+            attributes,
+        };
+        let read = |response| matches!(response, Response::Done(_)).then_some(());
+        self.session.send(Call::Set(set), read).await?.wait().await
+    }
+
     /// Frees the message that a browse has locked.
     ///
     /// # Errors
@@ -202,8 +250,18 @@ impl Queue<'_> {
     /// # Errors
     /// What ends the session.
     pub async fn close(self) -> Result<ReasonCode, ClientError> {
+        self.close_with(CloseOption::Unspecified).await
+    }
+
+    /// Closes the queue, and says what becomes of it if it is a dynamic one. Returns as [`Queue::close`].
+    ///
+    /// # Errors
+    /// 2045 if the option does not go with the queue, 2055 if messages are in its way: the queue is open then until the session
+    /// ends; what ends the session.
+    pub async fn close_with(self, option: CloseOption) -> Result<ReasonCode, ClientError> {
         let close = CloseCall {
             handle: self.handle,
+            option: option.into(),
         };
         let read = |response| match response {
             Response::Done(done) => Some(ReasonCode::new(done.reason)),

@@ -131,7 +131,7 @@ impl Engine {
                 Usage::Transmission => Ok(q.base.id),
                 Usage::Normal => Err(Failure::of(ReasonCode::XMIT_Q_USAGE_ERROR, name)),
             },
-            Some(Queue::Remote(_) | Queue::Alias(_)) => {
+            Some(Queue::Remote(_) | Queue::Alias(_) | Queue::Model(_)) => {
                 Err(Failure::of(ReasonCode::XMIT_Q_TYPE_ERROR, name))
             }
             None => Err(Failure::of(ReasonCode::UNKNOWN_XMIT_Q, name)),

@@ -37,6 +37,7 @@ fn open(w: &mut World, queue: &str, input: bool, context: ContextUse) -> HandleI
             name,
             options,
             selector: None,
+            dynamic_name: None,
         },
     )
     .unwrap();
@@ -263,6 +264,7 @@ fn context_options_that_do_not_fit_the_use_of_a_queue_are_refused() {
                 name,
                 options,
                 selector: None,
+                dynamic_name: None,
             },
         );
         assert_eq!(refusal, ReasonCode::OPTIONS_ERROR);
@@ -365,6 +367,7 @@ fn a_queue_manager_that_quiesces_refuses_who_asked_for_it_and_serves_the_others(
                 name,
                 options,
                 selector: None,
+                dynamic_name: None,
             },
         ]
     };

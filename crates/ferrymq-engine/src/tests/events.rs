@@ -456,6 +456,7 @@ fn opening(queue: &str, queue_manager: Option<&str>, input: bool) -> Request {
             output: !input,
             ..OpenOptions::default()
         },
+        dynamic_name: None,
     }
 }
 

@@ -106,7 +106,16 @@ fn browsing(w: &mut World, browse: Browse) -> Result<String, ReasonCode> {
 }
 
 fn closing(w: &mut World, handle: HandleId) -> ReasonCode {
-    match w.answer(C1, Request::Close { handle }).1 {
+    match w
+        .answer(
+            C1,
+            Request::Close {
+                handle,
+                option: crate::CloseOption::None,
+            },
+        )
+        .1
+    {
         Ok(Reply::Closed { warning }) => warning,
         other => panic!("{other:?}"),
     }

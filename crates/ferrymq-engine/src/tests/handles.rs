@@ -4,8 +4,8 @@ use ferrymq_types::ReasonCode;
 
 use super::harness::{C1, C2, World, get, put, put_np, qmgr_name, queue_name, unit};
 use crate::{
-    Browse, BrowseStep, Browsed, ConnectionId, Get, HandleId, InputUse, Object, ObjectName,
-    OpenOptions, Opened, Put, Reply, Request, Source,
+    Browse, BrowseStep, Browsed, CloseOption, ConnectionId, Get, HandleId, InputUse, Object,
+    ObjectName, OpenOptions, Opened, Put, Reply, Request, Source,
 };
 
 const NOTHING: OpenOptions = OpenOptions {
@@ -21,6 +21,7 @@ const NOTHING: OpenOptions = OpenOptions {
         set_all: false,
     },
     fail_if_quiescing: false,
+    set: false,
 };
 const SHARED: OpenOptions = OpenOptions {
     input: Some(InputUse::Shared),
@@ -58,6 +59,7 @@ fn open(queue: &str, options: OpenOptions) -> Request {
         selector: None,
         name: ObjectName::local(queue_name(queue)),
         options,
+        dynamic_name: None,
     }
 }
 
@@ -143,6 +145,7 @@ fn opening_is_refused_with_the_reason_of_each_case() {
                     queue_manager: Some(qmgr_name("QM9")),
                 },
                 options: SHARED,
+                dynamic_name: None,
             },
             Some(ReasonCode::OPTION_NOT_VALID_FOR_TYPE),
         ),
@@ -206,7 +209,13 @@ fn a_queue_with_noshare_is_used_by_one_at_a_time() {
     }
     // Nor by one who needs no handle.
     assert_eq!(w.get_refused(get("A")).1, ReasonCode::OBJECT_IN_USE);
-    w.done(C1, Request::Close { handle: first });
+    w.done(
+        C1,
+        Request::Close {
+            handle: first,
+            option: CloseOption::None,
+        },
+    );
     opened(&mut w, C2, "A", AS_DEFINED);
 }
 
@@ -273,13 +282,25 @@ fn a_handle_is_its_connections_and_ends_with_it() {
         ReasonCode::HOBJ_ERROR
     );
     assert_eq!(
-        w.refusal(C1, Request::Close { handle }),
+        w.refusal(
+            C1,
+            Request::Close {
+                handle,
+                option: CloseOption::None
+            }
+        ),
         ReasonCode::HOBJ_ERROR
     );
     w.disconnect(C2);
     opened(&mut w, C1, "A", EXCLUSIVE);
     assert_eq!(
-        w.refusal(C2, Request::Close { handle }),
+        w.refusal(
+            C2,
+            Request::Close {
+                handle,
+                option: CloseOption::None
+            }
+        ),
         ReasonCode::HOBJ_ERROR
     );
 }
@@ -295,7 +316,13 @@ fn maxhands_bounds_the_handles_of_a_connection() {
         ReasonCode::HANDLE_NOT_AVAILABLE
     );
     opened(&mut w, C2, "A", OUTPUT);
-    w.done(C1, Request::Close { handle: first });
+    w.done(
+        C1,
+        Request::Close {
+            handle: first,
+            option: CloseOption::None,
+        },
+    );
     opened(&mut w, C1, "A", OUTPUT);
 }
 
@@ -308,7 +335,13 @@ fn a_queue_that_is_open_is_neither_cleared_nor_deleted() {
         who: "op".into(),
     };
     assert_eq!(w.refusal(C1, clear()), ReasonCode::OBJECT_IN_USE);
-    w.done(C2, Request::Close { handle });
+    w.done(
+        C2,
+        Request::Close {
+            handle,
+            option: CloseOption::None,
+        },
+    );
     assert!(matches!(w.answer(C1, clear()).1, Ok(Reply::Cleared(0))));
 }
 
@@ -353,7 +386,13 @@ fn a_locked_message_is_nobody_elses_until_the_cursor_lets_it_go() {
             w.done(C1, Request::Unlock { handle });
         }),
         ("close", |w, handle| {
-            w.done(C1, Request::Close { handle });
+            w.done(
+                C1,
+                Request::Close {
+                    handle,
+                    option: CloseOption::None,
+                },
+            );
         }),
         ("disconnect", |w, _| w.disconnect(C1)),
         ("move", |w, handle| {
@@ -507,7 +546,13 @@ fn two_browses_under_way_together_lock_one_message() {
     while !w.fetches.is_empty() {
         w.read();
     }
-    w.done(C1, Request::Close { handle });
+    w.done(
+        C1,
+        Request::Close {
+            handle,
+            option: CloseOption::None,
+        },
+    );
     assert_eq!((w.get_text("A"), w.get_text("A")), ("a".into(), "b".into()));
 }
 
@@ -527,7 +572,13 @@ fn a_handle_whose_name_leads_elsewhere_is_2041() {
     assert_eq!(w.refusal(C1, get), ReasonCode::OBJECT_CHANGED);
     let looking = browse(BrowseStep::FirstOf(handle), true);
     assert_eq!(w.refusal(C1, looking), ReasonCode::OBJECT_CHANGED);
-    w.done(C1, Request::Close { handle });
+    w.done(
+        C1,
+        Request::Close {
+            handle,
+            option: CloseOption::None,
+        },
+    );
 }
 
 #[test]
@@ -541,7 +592,13 @@ fn a_get_that_waits_through_a_handle_ends_with_it() {
             ..through(handle)
         }),
     );
-    w.done(C1, Request::Close { handle });
+    w.done(
+        C1,
+        Request::Close {
+            handle,
+            option: CloseOption::None,
+        },
+    );
     let reason = w.replies[&waiting].1.as_ref().map_err(|f| f.reason);
     assert_eq!(reason.err(), Some(ReasonCode::HOBJ_ERROR));
     w.put(put("A", "a"));

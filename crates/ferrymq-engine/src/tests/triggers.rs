@@ -7,8 +7,8 @@ use ferrymq_types::{Priority, ProcessName, ReasonCode, Timestamp};
 
 use super::harness::{C1, C2, World, definitions, get, local, put, queue_name, unit};
 use crate::{
-    ConnectionId, Get, HandleId, Input, InputUse, Limits, ObjectName, OpenOptions, Put, Reply,
-    Request,
+    CloseOption, ConnectionId, Get, HandleId, Input, InputUse, Limits, ObjectName, OpenOptions,
+    Put, Reply, Request,
 };
 
 /// The trigger monitor.
@@ -51,6 +51,7 @@ fn open(w: &mut World, connection: ConnectionId, queue: &str) -> HandleId {
             input: Some(InputUse::Shared),
             ..OpenOptions::default()
         },
+        dynamic_name: None,
     };
     match w.answer(connection, request).1 {
         Ok(Reply::Opened(opened)) => opened.handle,
@@ -59,7 +60,13 @@ fn open(w: &mut World, connection: ConnectionId, queue: &str) -> HandleId {
 }
 
 fn close(w: &mut World, connection: ConnectionId, handle: HandleId) {
-    w.done(connection, Request::Close { handle });
+    w.done(
+        connection,
+        Request::Close {
+            handle,
+            option: CloseOption::None,
+        },
+    );
 }
 
 /// As [`world`], with the monitor there.
@@ -538,11 +545,15 @@ fn two_causes_in_one_step_trigger_once() {
             input: Some(InputUse::Shared),
             ..OpenOptions::default()
         },
+        dynamic_name: None,
     };
     let requests = vec![
         (
             crate::RequestId(w.next_request + 1),
-            Request::Close { handle: reader },
+            Request::Close {
+                handle: reader,
+                option: CloseOption::None,
+            },
         ),
         (crate::RequestId(w.next_request + 2), opens),
     ];
@@ -612,6 +623,7 @@ fn a_frame_of_calls_triggers_by_what_was_open_at_each() {
             input: Some(InputUse::Shared),
             ..OpenOptions::default()
         },
+        dynamic_name: None,
     };
     let requests = [
         Request::Put(Box::new(put("T", "before anybody reads"))),

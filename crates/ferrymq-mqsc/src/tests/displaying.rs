@@ -80,20 +80,21 @@ AMQ8409I: Display Queue details.
    BOQNAME(ORDERS.BO)                      BOTHRESH(3)
    CRDATE(2000-02-28)                      CRTIME(23.59.59)
    CURDEPTH(12)                            DEFPRTY(0)
-   DEFPSIST(NO)                            DEFTYPE(PREDEFINED)
-   DESCR(Orders (north))                   GET(ENABLED)
-   HARDENBO                                INITQ( )
-   IPPROCS(2)                              MAXDEPTH(5000)
-   MAXMSGL(4194304)                        MSGDLVSQ(PRIORITY)
-   NPMCLASS(NORMAL)                        OPPROCS(3)
-   PROCESS( )                              PUT(ENABLED)
-   QDEPTHHI(80)                            QDEPTHLO(20)
-   QDPHIEV(DISABLED)                       QDPLOEV(DISABLED)
-   QDPMAXEV(ENABLED)                       QSVCIEV(NONE)
-   QSVCINT(999999999)                      SHARE
-   TRIGDATA( )                             TRIGDPTH(1)
-   NOTRIGGER                               TRIGMPRI(0)
-   TRIGTYPE(FIRST)                         USAGE(NORMAL)"
+   DEFPSIST(NO)                            DEFSOPT(SHARED)
+   DEFTYPE(PREDEFINED)                     DESCR(Orders (north))
+   GET(ENABLED)                            HARDENBO
+   INITQ( )                                IPPROCS(2)
+   MAXDEPTH(5000)                          MAXMSGL(4194304)
+   MSGDLVSQ(PRIORITY)                      NPMCLASS(NORMAL)
+   OPPROCS(3)                              PROCESS( )
+   PUT(ENABLED)                            QDEPTHHI(80)
+   QDEPTHLO(20)                            QDPHIEV(DISABLED)
+   QDPLOEV(DISABLED)                       QDPMAXEV(ENABLED)
+   QSVCIEV(NONE)                           QSVCINT(999999999)
+   SHARE                                   TRIGDATA( )
+   TRIGDPTH(1)                             NOTRIGGER
+   TRIGMPRI(0)                             TRIGTYPE(FIRST)
+   USAGE(NORMAL)"
     );
     assert_eq!(
         show(&mut b, "dis q(ORDERS)"),

@@ -106,6 +106,16 @@ fn forms_that_real_scripts_use_are_understood() {
             "STOP CHANNEL(A) CONNAME('h(1)') QMNAME(QM2)",
             "STOP CHANNEL('A') MODE(QUIESCE) STATUS(INACTIVE) CONNAME('h(1)') QMNAME('QM2')",
         ),
+        (
+            "DEF QM(A) DEFTYPE(permdyn)",
+            "DEFINE QMODEL('A') DEFTYPE(PERMDYN)",
+        ),
+        (
+            "alter qm(A) DEFSOPT(EXCL)",
+            "ALTER QMODEL('A') DEFSOPT(EXCL)",
+        ),
+        ("DELETE QMODEL(A)", "DELETE QMODEL('A')"),
+        ("dis qm(*) deftype", "DISPLAY QMODEL('*') DEFTYPE"),
         ("PING QMGR", "PING QMGR"),
         ("PING CHL(a)", "PING CHANNEL('A') DATALEN(64)"),
         (
@@ -197,7 +207,6 @@ fn what_ibm_mq_has_and_we_do_not_is_read_to_its_end() {
             "ALTER NAMELIST(CITIES) NAMES(PARIS ,OSLO,ROME)",
             "?ALTER NAMELIST",
         ),
-        ("DEF QM(A) DEFTYPE(TEMPDYN)", "?DEFINE QMODEL"),
         (
             "DIS CONN(*) WHERE (CHANNEL EQ SHIP.CLNT) ALL",
             "?DISPLAY CONN",

@@ -75,6 +75,7 @@ fn a_new_queue_manager_has_its_system_objects() {
             "SYSTEM.DEFAULT.ALIAS.QUEUE",
             "SYSTEM.DEFAULT.INITIATION.QUEUE",
             "SYSTEM.DEFAULT.LOCAL.QUEUE",
+            "SYSTEM.DEFAULT.MODEL.QUEUE",
             "SYSTEM.DEFAULT.REMOTE.QUEUE"
         ]
     );
@@ -97,9 +98,9 @@ fn a_new_queue_manager_has_its_system_objects() {
         .chain(b.qm1().channels.values().map(|c| c.base().id))
         .chain(b.qm1().processes.values().map(|p| p.id))
         .collect();
-    assert_eq!(ids.len(), 13);
+    assert_eq!(ids.len(), 14);
     assert!(!ids.contains(&ObjectId::ZERO));
-    assert_eq!(b.definitions.next_object_id, ObjectId::new(14));
+    assert_eq!(b.definitions.next_object_id, ObjectId::new(15));
 }
 
 #[test]

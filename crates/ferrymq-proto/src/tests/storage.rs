@@ -60,6 +60,7 @@ fn one_of_each() -> Vec<WriteSet> {
                         name: QueueName::new("Q").unwrap(),
                         closed: true,
                         trigger_used: Some(Timestamp::from_millis(77)),
+                        definition: None,
                     },
                 },
                 Change::SetBody {
@@ -237,6 +238,7 @@ fn the_row_of_a_queue_that_was_written_before_triggers_reads_as_one_whose_trigge
             name: QueueName::new("Q").unwrap(),
             closed: true,
             trigger_used: None,
+            definition: None,
         })
     );
 }

@@ -474,7 +474,7 @@ impl v1::messaging_server::Messaging for MessagingService {
             client,
         };
         caller.connection.introduce(&caller.client.application);
-        let stream = session::run(caller, request.into_inner(), self.node.tasks());
+        let stream = session::run(self.node.clone(), caller, request.into_inner());
         Ok(Response::new(Box::pin(stream)))
     }
 

@@ -1,6 +1,7 @@
 //! gRPC services: they turn calls into engine requests, and answers into responses. They decide nothing.
 
 pub(crate) mod admin;
+mod attributes;
 pub(crate) mod channel;
 pub(crate) mod messaging;
 mod session;

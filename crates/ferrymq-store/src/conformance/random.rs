@@ -326,6 +326,7 @@ fn queue(random: &mut Random, next: u64) -> Change {
                 name: QueueName::new("Q").expect("a name"),
                 closed: random.below(2) == 0,
                 trigger_used: (random.below(2) == 0).then(|| Timestamp::from_millis(next)),
+                definition: None,
             },
         },
         _ => Change::SetCounters {

@@ -360,6 +360,7 @@ pub fn u13_rows_are_absolute_values<F: Factory>(make: fn() -> F) {
                         name: QueueName::new("Q").expect("a name"),
                         closed: n % 2 == 0,
                         trigger_used: None,
+                        definition: None,
                     },
                 },
                 Change::SetCounters {

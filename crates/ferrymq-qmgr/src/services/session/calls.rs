@@ -1,7 +1,8 @@
 //! Calls as requests to the engine.
 
 use ferrymq_engine::{
-    Browse, BrowseStep, ContextUse, Failure, HandleId, InputUse, OpenOptions, Request, Source,
+    Browse, BrowseStep, CloseOption, ContextUse, Failure, HandleId, InputUse, OpenOptions, Request,
+    Source,
 };
 use ferrymq_proto::v1::{self, session_call};
 use ferrymq_types::{ReasonCode, UnitOfWorkId};
@@ -31,7 +32,7 @@ fn handle(number: u64) -> Option<HandleId> {
     (number != 0).then_some(HandleId(number))
 }
 
-fn needed_handle(number: u64) -> Result<HandleId, Failure> {
+pub(super) fn needed_handle(number: u64) -> Result<HandleId, Failure> {
     handle(number).ok_or_else(|| failure(ReasonCode::HOBJ_ERROR))
 }
 
@@ -62,7 +63,9 @@ fn open(call: &v1::OpenCall, sets_context: bool) -> Result<Request, Failure> {
                 set_all: call.set_all_context,
             },
             fail_if_quiescing: call.fail_if_quiescing,
+            set: call.set,
         },
+        dynamic_name: Some(call.dynamic_queue.clone()),
         selector: selector(&call.selector)?,
     })
 }
@@ -151,7 +154,13 @@ impl Session {
             }
             session_call::Call::Close(call) => {
                 let handle = needed_handle(call.handle)?;
-                (Kind::Done, Request::Close { handle })
+                let option = match v1::CloseOption::try_from(call.option) {
+                    Ok(v1::CloseOption::Unspecified) => CloseOption::None,
+                    Ok(v1::CloseOption::Delete) => CloseOption::Delete,
+                    Ok(v1::CloseOption::DeletePurge) => CloseOption::DeletePurge,
+                    Err(_) => return Err(failure(ReasonCode::OPTIONS_ERROR)),
+                };
+                (Kind::Done, Request::Close { handle, option })
             }
             session_call::Call::Unlock(call) => {
                 let handle = needed_handle(call.handle)?;
@@ -173,8 +182,14 @@ impl Session {
                 (Kind::Done, Request::BackOut { id })
             }
             session_call::Call::Settle(settle) => (Kind::Done, self.settle(&settle)?),
+            session_call::Call::Inquire(call) => {
+                let handle = handle(call.handle);
+                self.calls().inquiries.insert(call_id, call.names);
+                (Kind::Inquire, Request::Inquire { handle })
+            }
             // These are no requests of their own.
-            session_call::Call::Consume(_)
+            session_call::Call::Set(_)
+            | session_call::Call::Consume(_)
             | session_call::Call::Credit(_)
             | session_call::Call::Cancel(_)
             | session_call::Call::Chunk(_) => {

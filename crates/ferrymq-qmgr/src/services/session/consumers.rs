@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use ferrymq_engine::{
-    Failure, Get, HandleId, InputUse, Many, ObjectName, OpenOptions, Reply, Request, RequestId,
-    Settlement, Source,
+    CloseOption, Failure, Get, HandleId, InputUse, Many, ObjectName, OpenOptions, Reply, Request,
+    RequestId, Settlement, Source,
 };
 use ferrymq_proto::v1;
 use ferrymq_selector::Selector;
@@ -252,6 +252,7 @@ impl Session {
                 input: Some(InputUse::AsQueueDefined),
                 ..OpenOptions::default()
             },
+            dynamic_name: None,
         };
         match self.caller.connection.ask(open).await? {
             Reply::Opened(opened) => Ok(opened.handle),
@@ -260,7 +261,8 @@ impl Session {
     }
 
     fn close_silently(&self, calls: &mut Calls, call_id: u64, handle: HandleId) {
-        let close = Request::Close { handle };
+        let option = CloseOption::None;
+        let close = Request::Close { handle, option };
         // A failure means that the queue manager stops: its handles are gone with it.
         drop(self.ask_silently(calls, call_id, Kind::Silent, close));
     }

@@ -10,18 +10,21 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ferrymq_engine::{Failure, RequestId};
+use ferrymq_engine::{Failure, Reply, Request, RequestId};
+use ferrymq_objects::Action;
 use ferrymq_proto::v1::{self, session_call};
 use ferrymq_types::{ReasonCode, Timestamp};
 use futures::{Stream, StreamExt as _};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 use tonic::{Status, Streaming};
 
 use crate::answers::{Answers, CallTag, Kind};
+use crate::commands;
 use crate::handle::{AnswerTo, Asking};
-use crate::services::messaging::Caller;
+use crate::node::Node;
+use crate::services::attributes;
+use crate::services::messaging::{Caller, unexpected};
 use calls::Asked;
 use consumers::Consumer;
 use responses::Responses;
@@ -42,6 +45,7 @@ const FOR_EVER: Timestamp = Timestamp::from_millis(u64::MAX);
 /// What both directions of a session know.
 #[derive(Debug)]
 struct Session {
+    node: Arc<Node>,
     caller: Caller,
     answers: Arc<Answers>,
     permits: Semaphore,
@@ -60,13 +64,21 @@ struct Calls {
     /// Gets that may wait.
     gets: BTreeMap<u64, RequestId>,
     consumers: BTreeMap<u64, Consumer>,
+    /// What inquiries that are under way want, by name.
+    inquiries: BTreeMap<u64, Vec<String>>,
 }
 
 /// What a call counts for while it is under way.
 const fn weight(kind: Kind) -> u32 {
     match kind {
         Kind::Get(_) | Kind::Browse(_) => GET_WEIGHT,
-        Kind::Begin(_) | Kind::Put | Kind::BriefPut | Kind::Open | Kind::Done | Kind::Consume => 1,
+        Kind::Begin(_)
+        | Kind::Put
+        | Kind::BriefPut
+        | Kind::Open
+        | Kind::Inquire
+        | Kind::Done
+        | Kind::Consume => 1,
         Kind::Silent => 0,
     }
 }
@@ -80,11 +92,13 @@ fn failure(reason: ReasonCode) -> Failure {
 
 /// Runs a session until its stream ends.
 pub(crate) fn run(
+    node: Arc<Node>,
     caller: Caller,
     requests: Streaming<v1::SessionRequest>,
-    tasks: &TaskTracker,
 ) -> impl Stream<Item = Result<v1::SessionResponse, Status>> + Send + use<> {
+    let tasks = node.tasks().clone();
     let session = Arc::new(Session {
+        node,
         caller,
         answers: Arc::default(),
         permits: Semaphore::new(CALLS_MAX),
@@ -164,6 +178,12 @@ impl Session {
                     if let Err(why) = self.consume(call_id, &consume).await {
                         refused.push((call_id, why));
                     }
+                    continue;
+                }
+                session_call::Call::Set(set) => {
+                    self.ask(&mut asked, &mut credits).await?;
+                    let answer = self.set(&set).await.map(|()| Reply::Done);
+                    self.answer(call_id, answer).await;
                     continue;
                 }
                 session_call::Call::Settle(settle) => {
@@ -248,20 +268,55 @@ impl Session {
     /// Answers calls that cannot be asked.
     async fn refuse(&self, refused: Vec<(u64, Failure)>) {
         for (call_id, why) in refused {
-            let tag = CallTag {
-                call_id,
-                kind: Kind::Done,
-            };
-            if let Ok(permit) = self.permits.acquire().await {
-                permit.forget();
+            self.answer(call_id, Err(why)).await;
+        }
+    }
+
+    /// Answers a call that the engine is not asked, or no more.
+    async fn answer(&self, call_id: u64, answer: Result<Reply, Failure>) {
+        let tag = CallTag {
+            call_id,
+            kind: Kind::Done,
+        };
+        if let Ok(permit) = self.permits.acquire().await {
+            permit.forget();
+        }
+        {
+            let mut calls = self.calls();
+            calls.under_way = calls.under_way.saturating_add(1);
+        }
+        if self.answers.push(tag, answer) {
+            self.answers.wake();
+        }
+    }
+
+    /// `MQSET`: the engine checks it and changes a dynamic queue; a queue that a command defined is altered by one.
+    async fn set(&self, call: &v1::SetCall) -> Result<(), Failure> {
+        let handle = calls::needed_handle(call.handle)?;
+        let attributes = attributes::to_set(&call.attributes)?;
+        let request = Request::Set { handle, attributes };
+        let connection = &self.caller.connection;
+        match connection.ask(request).await? {
+            Reply::Done => Ok(()),
+            Reply::Alter {
+                kind,
+                name,
+                attributes,
+            } => {
+                let name = name.to_string();
+                let action = Action::Alter {
+                    kind,
+                    name: name.clone(),
+                    attributes,
+                };
+                let queue_manager = connection.queue_manager().name();
+                let altered = commands::alter(&self.node, queue_manager, action).await;
+                altered.map_err(|reason| Failure {
+                    reason,
+                    object: Some(name),
+                })
             }
-            {
-                let mut calls = self.calls();
-                calls.under_way = calls.under_way.saturating_add(1);
-            }
-            if self.answers.push(tag, Err(why)) {
-                self.answers.wake();
-            }
+            _ => Err(unexpected()),
         }
     }
 

@@ -18,8 +18,8 @@ use tonic::Status;
 use super::{Session, weight};
 use crate::answers::{Answered, CallTag, Kind};
 use crate::conversion::Reading;
-use crate::services::call_error;
 use crate::services::messaging::{put_response, unexpected};
+use crate::services::{attributes, call_error};
 
 /// Bytes of a frame that are enough: what is left goes into the next one.
 const FRAME_BYTES: usize = 128 * 1024;
@@ -29,6 +29,15 @@ const CHUNK_BYTES: usize = 256 * 1024;
 
 /// Roughly what an answer takes beside data, in bytes.
 const ANSWER_BYTES: usize = 128;
+
+/// What was asked for, of a queue or of the queue manager.
+fn inquired(reply: Reply, names: &[String]) -> Result<v1::InquireAnswer, Failure> {
+    match reply {
+        Reply::Inquired(queue) => attributes::of_queue(queue, names),
+        Reply::InquiredQueueManager(of) => attributes::of_queue_manager(&of, names),
+        _ => Err(unexpected()),
+    }
+}
 
 /// The answers of a session, as a stream of frames.
 pub(super) struct Responses {
@@ -184,6 +193,16 @@ impl Responses {
                 });
                 self.got(frame, call_id, reply, reading);
                 return true;
+            }
+            (Kind::Inquire, reply) => {
+                let names = self.session.calls().inquiries.remove(&call_id);
+                match reply.and_then(|reply| inquired(reply, &names.unwrap_or_default())) {
+                    Ok(answer) => {
+                        let bytes = answer.attributes.len().saturating_mul(ANSWER_BYTES);
+                        frame.push(call_id, session_answer::Answer::Inquire(answer), bytes);
+                    }
+                    Err(why) => self.refuse(frame, call_id, why),
+                }
             }
             (_, Err(why)) => self.refuse(frame, call_id, why),
             (Kind::Begin(id), Ok(_)) => {

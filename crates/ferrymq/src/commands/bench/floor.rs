@@ -281,7 +281,9 @@ impl Writer {
             | Call::Open(_)
             | Call::Close(_)
             | Call::Browse(_)
-            | Call::Unlock(_) => Some(Answer::Error(v1::Error {
+            | Call::Unlock(_)
+            | Call::Inquire(_)
+            | Call::Set(_) => Some(Answer::Error(v1::Error {
                 completion_code: 2,
                 reason: ferrymq_types::ReasonCode::OPTIONS_ERROR.get(),
                 ..v1::Error::default()
