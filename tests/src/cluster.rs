@@ -10,7 +10,11 @@ use std::time::{Duration, Instant};
 use ferrymq_client::{Client, ClientFiles, ConnectOptions, RevocationPolicy};
 use ferrymq_tls::authority::{Authority, CertificatePaths, Validity, parse_subject};
 use ferrymq_types::{ChannelName, Timestamp};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use tokio::sync::{Mutex, OwnedMutexGuard};
+
+use crate::chaos::namespace::Namespace;
 
 /// How long a state may take to come, on a slow and busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -82,6 +86,8 @@ pub struct Node {
     number: usize,
     mq: SocketAddr,
     peer: SocketAddr,
+    /// The host that it runs on, if not on this one.
+    host: Option<Namespace>,
     child: Option<Child>,
 }
 
@@ -92,14 +98,28 @@ impl Nodes {
     /// If files cannot be written.
     #[must_use]
     pub async fn prepare(count: usize, together: bool) -> Self {
+        Self::prepare_on((0..count).map(|_| None).collect(), together).await
+    }
+
+    /// As [`Nodes::prepare`], each node on a host of its own.
+    ///
+    /// # Panics
+    /// If files cannot be written.
+    #[must_use]
+    pub async fn prepare_on(hosts: Vec<Option<Namespace>>, together: bool) -> Self {
         let turn = TURN.clone().lock_owned().await;
         let directory = tempfile::tempdir().expect("a temporary directory");
-        let nodes: Vec<Node> = (1..=count)
-            .map(|number| Node {
-                number,
-                mq: SocketAddr::new(address(), port()),
-                peer: SocketAddr::new(address(), port()),
-                child: None,
+        let nodes: Vec<Node> = (1..)
+            .zip(hosts)
+            .map(|(number, host)| {
+                let ip = host.as_ref().map_or_else(address, |h| h.address().into());
+                Node {
+                    number,
+                    mq: SocketAddr::new(ip, port()),
+                    peer: SocketAddr::new(ip, port()),
+                    host,
+                    child: None,
+                }
             })
             .collect();
         let this = Self {
@@ -123,7 +143,7 @@ impl Nodes {
         for node in &self.nodes {
             let name = format!("QM{}", node.number);
             let dn = subject(&format!("CN={name},O=FerryMQ"));
-            let hosts = [address().to_string()];
+            let hosts = [node.mq.ip().to_string()];
             let issued = authority
                 .issue_server(&dn, &hosts, validity)
                 .expect("a certificate");
@@ -231,16 +251,19 @@ impl Nodes {
                 .open(self.log(number))
                 .expect("the log file")
         };
-        let child = Command::new(binary)
+        let mut command = Command::new(binary);
+        command
             .args(["serve", "--config"])
             .arg(self.config(number))
             .envs(environment.iter().copied())
             .stdin(Stdio::null())
             .stdout(open())
-            .stderr(open())
-            .spawn()
-            .expect("start ferrymq serve");
-        self.nodes[number - 1].child = Some(child);
+            .stderr(open());
+        let child = match &self.node(number).host {
+            Some(host) => host.spawn(command),
+            None => command.spawn(),
+        };
+        self.nodes[number - 1].child = Some(child.expect("start ferrymq serve"));
     }
 
     /// Starts node `number`.
@@ -263,12 +286,19 @@ impl Nodes {
     /// # Panics
     /// If it does not run, or does not end well, or not in time.
     pub fn terminate(&mut self, number: usize) {
-        let child = self.nodes[number - 1].child.as_ref();
-        let id = child.expect("the node runs").id().to_string();
-        let told = Command::new("kill").args(["-TERM", &id]).status();
-        assert!(told.expect("run kill").success(), "node {number} is told");
+        self.signal(number, Signal::SIGTERM);
         let status = self.wait_ended(number);
         assert!(status.success(), "node {number} stopped badly: {status}");
+    }
+
+    /// Sends a signal to node `number`.
+    ///
+    /// # Panics
+    /// If it does not run.
+    pub fn signal(&self, number: usize, signal: Signal) {
+        let child = self.node(number).child.as_ref().expect("the node runs");
+        let id = i32::try_from(child.id()).expect("a process id");
+        kill(Pid::from_raw(id), signal).expect("it is our child");
     }
 
     /// Waits until node `number` has ended by itself.

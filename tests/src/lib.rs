@@ -1,5 +1,6 @@
 //! Harness and simulator for the suites in `tests/`.
 
+pub mod chaos;
 pub mod cluster;
 mod invariants;
 mod oracle;

@@ -26,7 +26,7 @@ async fn connect(options: &ConnectOptions) -> Client {
 }
 
 /// Whether trying again may help: the node is down or going down.
-fn is_passing(error: &ClientError) -> bool {
+pub(crate) fn is_passing(error: &ClientError) -> bool {
     const PASSING: [ReasonCode; 6] = [
         ReasonCode::CONNECTION_BROKEN,
         ReasonCode::Q_MGR_NOT_AVAILABLE,
