@@ -32,6 +32,10 @@ const COMMANDS: &[(&str, &str)] = &[
         "the simulator alone: --seeds N [--first S] [--release]",
     ),
     (
+        "chaos",
+        "three nodes in a network that fails: [--minutes N] [--seed S]",
+    ),
+    (
         "bench",
         "a table of speeds beside what wire and disk allow: [--runs N] [--shorter N] [--deep N, such as 5000000]",
     ),
@@ -54,6 +58,8 @@ struct Options {
     release: bool,
     seeds: Option<u64>,
     first: Option<u64>,
+    minutes: Option<u64>,
+    seed: Option<u64>,
     runs: Option<u64>,
     shorter: Option<u64>,
     deep: Option<u64>,
@@ -75,6 +81,8 @@ fn parse(command: &str, arguments: &[String]) -> Result<Options, String> {
             ("sim", "--release") => options.release = true,
             ("sim", "--seeds") => options.seeds = Some(number()?),
             ("sim", "--first") => options.first = Some(number()?),
+            ("chaos", "--minutes") => options.minutes = Some(number()?.max(1)),
+            ("chaos", "--seed") => options.seed = Some(number()?),
             ("bench", "--runs") => options.runs = Some(number()?.max(1)),
             ("bench", "--shorter") => options.shorter = Some(number()?.max(1)),
             ("bench", "--deep") => options.deep = Some(number()?.max(100)),
@@ -86,7 +94,10 @@ fn parse(command: &str, arguments: &[String]) -> Result<Options, String> {
 
 fn execute(command: &str, options: &Options) -> Result<ExitCode, Outcome> {
     // First, since what it installs decides how everything is built.
-    if matches!(command, "setup" | "demo" | "test" | "ci" | "sim" | "bench") {
+    if matches!(
+        command,
+        "setup" | "demo" | "test" | "ci" | "sim" | "chaos" | "bench"
+    ) {
         setup::ensure()?;
     }
     let workspace = Workspace::find();
@@ -108,6 +119,11 @@ fn execute(command: &str, options: &Options) -> Result<ExitCode, Outcome> {
         "tidy" => tidy::check(&workspace)?,
         "fix" => suites::fix(&workspace)?,
         "sim" => suites::simulate(&workspace, options.seeds, options.first, options.release)?,
+        "chaos" => suites::chaos(
+            &workspace,
+            options.minutes.unwrap_or(1),
+            options.seed.unwrap_or(1),
+        )?,
         "bench" => {
             let binary = suites::build_release_binary(&workspace)?;
             let plan = bench::Plan {

@@ -96,6 +96,19 @@ pub(crate) fn simulate(
     workspace.step(command.args(["--", "--nocapture"]))
 }
 
+/// Three real nodes in a network that fails, for so many minutes.
+pub(crate) fn chaos(workspace: &Workspace, minutes: u64, seed: u64) -> Result<(), Outcome> {
+    let crash_points = build_crash_points(workspace)?;
+    let binary = build_binary(workspace)?;
+    let mut command = workspace.cargo(&["test", "--workspace", "--test", "chaos"]);
+    command.env("FERRYMQ_BIN", &binary);
+    command.env("FERRYMQ_CRASH_POINTS_BIN", &crash_points);
+    let seconds = minutes.saturating_mul(60);
+    command.env("FERRYMQ_CHAOS_SECONDS", seconds.to_string());
+    command.env("FERRYMQ_SEED", seed.to_string());
+    workspace.step(command.args(["--", "--nocapture"]))
+}
+
 /// Formatting, lints, documentation, dependencies. Edits nothing.
 pub(crate) fn static_checks(workspace: &Workspace) -> Result<(), Outcome> {
     workspace.step(&mut workspace.cargo(&["fmt", "--all", "--check"]))?;

@@ -35,6 +35,9 @@ use workload::World;
 /// Queue managers.
 pub const HOSTS: usize = 3;
 
+/// Longest time that a process stands still.
+const PAUSE_MAX: Duration = Duration::from_secs(15);
+
 /// How long messages may take to flow everywhere again after everything is healed.
 const RECOVERY_MAX: Duration = Duration::from_secs(60);
 
@@ -48,8 +51,6 @@ pub struct Plan {
     pub seed: u64,
     /// How long faults go on.
     pub time: Duration,
-    /// Longest time that a process stands still.
-    pub pause_max: Duration,
     /// A binary with crash points, if there is one.
     pub crash_points: Option<PathBuf>,
 }
@@ -184,13 +185,10 @@ impl Chaos {
         let which = self.random.random_range(0..3);
         let network = (which != 0).then(|| NetworkFault::choose(&mut self.random));
         let crash_points = self.plan.crash_points.clone();
-        let process = (which != 1).then(|| {
-            ProcessFault::choose(
-                &mut self.random,
-                crash_points.is_some(),
-                self.plan.pause_max,
-            )
-        });
+        // A short run has time for short pauses only.
+        let pause_max = PAUSE_MAX.min(self.plan.time / 6);
+        let process = (which != 1)
+            .then(|| ProcessFault::choose(&mut self.random, crash_points.is_some(), pause_max));
         let before = self.relay.counts().touched();
         if let Some(fault) = &network {
             println!("{:7.1?} {fault:?}", self.world.now());
