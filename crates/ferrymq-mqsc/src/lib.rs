@@ -12,6 +12,7 @@
     clippy::arithmetic_side_effects
 )]
 
+mod channel_commands;
 mod display;
 mod display_table;
 mod error;

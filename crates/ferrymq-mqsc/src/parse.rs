@@ -4,22 +4,18 @@ use ferrymq_objects::{
     AttributeForm, AttributeProblem, AttributeSpec, AttributeValue, Attributes, DeleteKind,
     ObjectKind, queue_manager_attribute, queue_manager_attributes,
 };
-use ferrymq_types::{ChannelName, NameError, QueueManagerName, QueueName};
+use ferrymq_types::{ChannelName, NameError, QueueName};
 
+use crate::channel_commands::{
+    ping_channel, reset_channel, resolve_channel, start_channel, stop_channel,
+};
 use crate::display_table::{shown, shown_words};
 use crate::lex::{Clause, Item, lex};
 use crate::statement::{
-    Display, DisplayNoun, Filter, FilterValue, Operator, Pattern, Requested, ResolveAction,
-    Statement, StopMode, StopStatus, settable_words,
+    Display, DisplayNoun, Filter, FilterValue, Operator, Pattern, Requested, Statement,
+    settable_words,
 };
 use crate::{SyntaxError, words};
-
-/// Highest `SEQNUM`.
-const SEQUENCE_MAX: u32 = 999_999_999;
-/// Lowest and highest `DATALEN`.
-const PING_LENGTHS: core::ops::RangeInclusive<u32> = 16..=32_768;
-/// `DATALEN` where none is given.
-const PING_LENGTH: u32 = 64;
 
 /// Reads one command, its lines joined.
 ///
@@ -53,7 +49,7 @@ pub fn parse(command: &str) -> Result<Statement, SyntaxError> {
 }
 
 /// The clauses that are not read yet.
-struct Clauses {
+pub(crate) struct Clauses {
     clauses: std::vec::IntoIter<Clause>,
 }
 
@@ -73,7 +69,7 @@ impl Clauses {
     }
 }
 
-fn wrong(clause: &Clause, message: impl Into<String>) -> SyntaxError {
+pub(crate) fn wrong(clause: &Clause, message: impl Into<String>) -> SyntaxError {
     SyntaxError::at(clause.end, &clause.keyword, message)
 }
 
@@ -121,7 +117,7 @@ fn statement(
 }
 
 /// The one value of a clause.
-fn value(clause: &Clause) -> Result<&Item, SyntaxError> {
+pub(crate) fn value(clause: &Clause) -> Result<&Item, SyntaxError> {
     match clause.items.as_deref() {
         Some([item]) => Ok(item),
         Some([]) => Err(wrong(clause, "the brackets are empty")),
@@ -148,7 +144,7 @@ fn no_value(clause: &Clause) -> Result<(), SyntaxError> {
     }
 }
 
-fn bad_name(item: &Item, error: &NameError) -> SyntaxError {
+pub(crate) fn bad_name(item: &Item, error: &NameError) -> SyntaxError {
     SyntaxError::at(item.end, &item.text, error.to_string())
 }
 
@@ -157,7 +153,7 @@ fn queue_name(clause: &Clause) -> Result<QueueName, SyntaxError> {
     QueueName::new(&item.text).map_err(|e| bad_name(item, &e))
 }
 
-fn channel_name(clause: &Clause) -> Result<ChannelName, SyntaxError> {
+pub(crate) fn channel_name(clause: &Clause) -> Result<ChannelName, SyntaxError> {
     let item = value(clause)?;
     ChannelName::new(&item.text).map_err(|e| bad_name(item, &e))
 }
@@ -172,7 +168,7 @@ fn object_name(noun: &str, clause: &Clause) -> Result<String, SyntaxError> {
 }
 
 /// The value of `YES` or `NO`.
-fn yes_no(clause: &Clause) -> Result<bool, SyntaxError> {
+pub(crate) fn yes_no(clause: &Clause) -> Result<bool, SyntaxError> {
     let item = value(clause)?;
     match item.text.to_ascii_uppercase().as_str() {
         "YES" => Ok(true),
@@ -182,7 +178,7 @@ fn yes_no(clause: &Clause) -> Result<bool, SyntaxError> {
 }
 
 /// Sets a slot that may be set once.
-fn once<T>(slot: &mut Option<T>, clause: &Clause, value: T) -> Result<(), SyntaxError> {
+pub(crate) fn once<T>(slot: &mut Option<T>, clause: &Clause, value: T) -> Result<(), SyntaxError> {
     if slot.is_some() {
         return Err(wrong(clause, "given more than once"));
     }
@@ -446,153 +442,6 @@ fn delete(noun: &str, second: &Clause, rest: Clauses) -> Result<Statement, Synta
         name,
         purge: purge.unwrap_or(false),
         ignore_state: ignore.unwrap_or(false),
-    })
-}
-
-fn start_channel(second: &Clause, rest: Clauses) -> Result<Statement, SyntaxError> {
-    let name = channel_name(second)?;
-    let mut ignore = None;
-    for clause in rest {
-        if clause.keyword == "IGNSTATE" {
-            once(&mut ignore, &clause, yes_no(&clause)?)?;
-        } else {
-            return Err(wrong(&clause, "not a word of START CHANNEL").suggest(["IGNSTATE"]));
-        }
-    }
-    Ok(Statement::StartChannel {
-        name,
-        ignore_state: ignore.unwrap_or(false),
-    })
-}
-
-/// One of a fixed set of words.
-fn choice<T: Copy>(
-    clause: &Clause,
-    all: &[T],
-    word: impl Fn(T) -> &'static str,
-) -> Result<T, SyntaxError> {
-    let item = value(clause)?;
-    let given = item.text.to_ascii_uppercase();
-    all.iter()
-        .copied()
-        .find(|v| word(*v) == given)
-        .ok_or_else(|| {
-            let allowed: Vec<&str> = all.iter().map(|v| word(*v)).collect();
-            let message = format!("allowed is {}", allowed.join(", "));
-            SyntaxError::at(item.end, &item.text, message).suggest(allowed)
-        })
-}
-
-fn stop_channel(second: &Clause, rest: Clauses) -> Result<Statement, SyntaxError> {
-    let name = channel_name(second)?;
-    let (mut mode, mut status, mut connection, mut partner, mut ignore) =
-        (None, None, None, None, None);
-    for clause in rest {
-        match clause.keyword.as_str() {
-            "MODE" => once(
-                &mut mode,
-                &clause,
-                choice(&clause, &StopMode::ALL, StopMode::word)?,
-            )?,
-            "STATUS" => {
-                let chosen = choice(&clause, &StopStatus::ALL, StopStatus::word)?;
-                once(&mut status, &clause, chosen)?;
-            }
-            "CONNAME" => once(&mut connection, &clause, value(&clause)?.text.clone())?,
-            "QMNAME" => {
-                let item = value(&clause)?;
-                let name = QueueManagerName::new(&item.text).map_err(|e| bad_name(item, &e))?;
-                once(&mut partner, &clause, name)?;
-            }
-            "IGNSTATE" => once(&mut ignore, &clause, yes_no(&clause)?)?,
-            _ => {
-                let words = ["MODE", "STATUS", "CONNAME", "QMNAME", "IGNSTATE"];
-                return Err(wrong(&clause, "not a word of STOP CHANNEL").suggest(words));
-            }
-        }
-    }
-    // One partner alone cannot be disabled: the channel is.
-    let one_partner = connection.is_some() || partner.is_some();
-    if one_partner && status == Some(StopStatus::Stopped) {
-        let message = "STATUS(STOPPED) does not go with CONNAME or QMNAME";
-        return Err(SyntaxError::at(second.end, "", message));
-    }
-    let default = if one_partner {
-        StopStatus::Inactive
-    } else {
-        StopStatus::Stopped
-    };
-    Ok(Statement::StopChannel {
-        name,
-        mode: mode.unwrap_or_default(),
-        status: status.unwrap_or(default),
-        connection_name: connection,
-        queue_manager: partner,
-        ignore_state: ignore.unwrap_or(false),
-    })
-}
-
-/// A number within limits.
-fn number(clause: &Clause, limits: core::ops::RangeInclusive<u32>) -> Result<u32, SyntaxError> {
-    let item = value(clause)?;
-    item.text
-        .parse()
-        .ok()
-        .filter(|n| limits.contains(n))
-        .ok_or_else(|| {
-            let message = format!("allowed is {} to {}", limits.start(), limits.end());
-            SyntaxError::at(item.end, &item.text, message)
-        })
-}
-
-/// Source: IBM MQ, "RESET CHANNEL".
-fn reset_channel(second: &Clause, rest: Clauses) -> Result<Statement, SyntaxError> {
-    let name = channel_name(second)?;
-    let mut sequence = None;
-    for clause in rest {
-        if clause.keyword == "SEQNUM" {
-            once(&mut sequence, &clause, number(&clause, 1..=SEQUENCE_MAX)?)?;
-        } else {
-            return Err(wrong(&clause, "not a word of RESET CHANNEL").suggest(["SEQNUM"]));
-        }
-    }
-    Ok(Statement::ResetChannel {
-        name,
-        number: sequence.unwrap_or(1),
-    })
-}
-
-/// Source: IBM MQ, "RESOLVE CHANNEL".
-fn resolve_channel(second: &Clause, rest: Clauses) -> Result<Statement, SyntaxError> {
-    let name = channel_name(second)?;
-    let mut action = None;
-    for clause in rest {
-        if clause.keyword == "ACTION" {
-            let chosen = choice(&clause, &ResolveAction::ALL, ResolveAction::word)?;
-            once(&mut action, &clause, chosen)?;
-        } else {
-            return Err(wrong(&clause, "not a word of RESOLVE CHANNEL").suggest(["ACTION"]));
-        }
-    }
-    let action =
-        action.ok_or_else(|| SyntaxError::at(second.end, "", "RESOLVE CHANNEL needs an ACTION"))?;
-    Ok(Statement::ResolveChannel { name, action })
-}
-
-/// Source: IBM MQ, "PING CHANNEL".
-fn ping_channel(second: &Clause, rest: Clauses) -> Result<Statement, SyntaxError> {
-    let name = channel_name(second)?;
-    let mut length = None;
-    for clause in rest {
-        if clause.keyword == "DATALEN" {
-            once(&mut length, &clause, number(&clause, PING_LENGTHS)?)?;
-        } else {
-            return Err(wrong(&clause, "not a word of PING CHANNEL").suggest(["DATALEN"]));
-        }
-    }
-    Ok(Statement::PingChannel {
-        name,
-        data_length: length.unwrap_or(PING_LENGTH),
     })
 }
 

@@ -18,6 +18,7 @@ mod kind;
 mod outcome;
 mod process;
 mod queue;
+mod queue_defaults;
 mod queue_manager;
 mod queue_manager_table;
 mod queue_table;

@@ -11,8 +11,8 @@ use ferrymq_mqsc::{
     Answer, ChannelState, ChannelStatus, Display, QueueStatus, RuntimeStatus, Statement,
 };
 use ferrymq_objects::{
-    Action, Applied, AttributeValue, Attributes, Command, CommandError, DeleteKind, LocalQueue,
-    MessageSpeed, ObjectKind, OperatorMessage, QueueManager,
+    Action, Applied, AttributeValue, Attributes, Channel, Command, CommandError, DeleteKind,
+    LocalQueue, MessageSpeed, ObjectKind, OperatorMessage, QueueManager,
 };
 use ferrymq_types::{ChannelName, ObjectId, QueueManagerName, QueueName, ReasonCode, Timestamp};
 use tracing::info;

@@ -191,13 +191,13 @@ impl Chaos {
             .then(|| ProcessFault::choose(&mut self.random, crash_points.is_some(), pause_max));
         let before = self.relay.counts().touched();
         if let Some(fault) = &network {
-            println!("{:7.1?} {fault:?}", self.world.now());
+            eprintln!("{:7.1?} {fault:?}", self.world.now());
             fault.begin(&self.relay);
         }
         let hold = Duration::from_millis(self.random.random_range(500..6_000));
         if let Some(fault) = &process {
             tokio::time::sleep(hold / 4).await;
-            println!("{:7.1?} {fault:?}", self.world.now());
+            eprintln!("{:7.1?} {fault:?}", self.world.now());
             let took_hold =
                 tokio::task::block_in_place(|| fault.happen(nodes, crash_points.as_deref()));
             self.injected

@@ -155,7 +155,8 @@ impl World {
                 unit_of_work_id: bytes::Bytes::copy_from_slice(id.as_bytes()),
                 ..wire::GetUnitOfWorkRequest::default()
             };
-            match bounded(connection.client.get_unit_of_work(request)).await {
+            let asked = Box::pin(connection.client.get_unit_of_work(request));
+            match bounded(asked).await {
                 Ok(answer) => {
                     return match answer.state() {
                         wire::UnitOfWorkState::Committed => Outcome::Done,
@@ -191,7 +192,7 @@ pub async fn produce(world: Arc<World>, flow: Flow) {
         if producer.random.random_bool(0.5) {
             producer.put_alone().await;
         } else {
-            producer.put_together().await;
+            Box::pin(producer.put_together()).await;
         }
         let pause = producer.random.random_range(Duration::ZERO..PAUSE_MAX);
         tokio::time::sleep(pause).await;
@@ -302,7 +303,7 @@ impl Producer {
                 }
                 self.connection = None;
                 if ending {
-                    self.world.outcome(self.flow.from, id).await
+                    Box::pin(self.world.outcome(self.flow.from, id)).await
                 } else {
                     Outcome::NotDone
                 }
@@ -319,7 +320,8 @@ pub async fn consume(world: Arc<World>, number: usize) {
         let connection = world.connect(number).await;
         let session = world.sessions.fetch_add(1, Ordering::Relaxed);
         while !world.consumers_stop.load(Ordering::Acquire) {
-            if !unit_of_gets(&world, &connection, session, number, &mut random).await {
+            let work = unit_of_gets(&world, &connection, session, number, &mut random);
+            if !Box::pin(work).await {
                 break;
             }
         }
@@ -367,7 +369,7 @@ async fn unit_of_gets(
                 world.complain(format!("gets of QM{number}: {why}"));
             }
             if ending {
-                (world.outcome(number, id).await, false)
+                (Box::pin(world.outcome(number, id)).await, false)
             } else {
                 (Outcome::NotDone, false)
             }

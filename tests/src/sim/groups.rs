@@ -1,7 +1,8 @@
 //! Clients that put and get groups in logical order through a handle, and what they know of where they are in one.
 
 use ferrymq_engine::{
-    Get, HandleId, InputUse, Object, ObjectName, OpenOptions, Put, Reply, Request, Source,
+    CloseOption, Get, HandleId, InputUse, Object, ObjectName, OpenOptions, Put, Reply, Request,
+    Source,
 };
 use ferrymq_types::{CorrelationId, MessageDescriptor, Persistence, UnitOfWorkId};
 
@@ -76,7 +77,13 @@ impl World {
                 output: grouping == Grouping::Puts,
                 ..OpenOptions::default()
             };
-            return (What::Open, Request::Open { name, options });
+            let open = Request::Open {
+                name,
+                options,
+                dynamic_name: None,
+                selector: None,
+            };
+            return (What::Open, open);
         };
         if closes {
             return self.group_closes(number, handle);
@@ -103,7 +110,8 @@ impl World {
         self.trace.add(self.now, || {
             format!("client {number} closes its queue at {current:?}")
         });
-        (What::Close, Request::Close { handle })
+        let option = CloseOption::None;
+        (What::Close, Request::Close { handle, option })
     }
 
     /// Makes a put one of a group, in logical order.

@@ -41,10 +41,10 @@ fn open(w: &mut World, queue: &str, input: bool, context: ContextUse) -> HandleI
         },
     )
     .unwrap();
-    match reply {
-        Reply::Opened(opened) => opened.handle,
-        other => panic!("{other:?}"),
-    }
+    let Reply::Opened(opened) = reply else {
+        panic!("{reply:?}");
+    };
+    opened.handle
 }
 
 const fn nothing() -> ContextUse {

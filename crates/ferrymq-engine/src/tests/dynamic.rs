@@ -66,6 +66,7 @@ fn world() -> World {
 
 fn open(model: &str, name: &str, options: OpenOptions) -> Request {
     Request::Open {
+        selector: None,
         name: ObjectName::local(queue_name(model)),
         options,
         dynamic_name: Some(name.to_owned()),

@@ -31,6 +31,7 @@ const SET: OpenOptions = OpenOptions {
 
 fn open(queue: &str, options: OpenOptions) -> Request {
     Request::Open {
+        selector: None,
         name: ObjectName::local(queue_name(queue)),
         options,
         dynamic_name: Some(String::new()),

@@ -20,6 +20,7 @@ mod dynamic;
 mod events;
 mod expiry;
 mod get;
+mod group_handles;
 mod groups;
 mod inquire;
 mod put;

@@ -123,6 +123,7 @@ fn a_handle_has_one_selector_for_gets_and_browses() {
             w.put(coloured(text));
         }
         let open = |options| Request::Open {
+            dynamic_name: None,
             name: ObjectName::local(queue_name("A")),
             options,
             selector: selector("colour = 'red'"),
