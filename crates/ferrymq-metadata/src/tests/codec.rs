@@ -118,7 +118,7 @@ fn a_command_that_lacks_something_is_refused() {
     });
     check(&|p| {
         let delete = pb::DeleteObject {
-            kind: "QMODEL".to_owned(),
+            kind: "QCLUSTER".to_owned(),
             name: "A".to_owned(),
         };
         p.action = Some(pb::definition_proposal::Action::Delete(delete));

@@ -55,6 +55,15 @@ impl LogState {
             .fold(0, u64::saturating_add)
     }
 
+    /// Parts that no record came to name before the end of a run are of no use: they go with the tail.
+    fn cut_parts(&mut self) {
+        while let Some(last) = self.records.last_entry()
+            && last.get().is_part()
+        {
+            last.remove();
+        }
+    }
+
     pub(super) fn crash(&mut self, random: &mut Random) {
         let unsynced: Vec<u64> = self
             .records
@@ -95,6 +104,7 @@ impl MemoryLog {
             // Opening ends every handle of the run before.
             state.run = state.run.saturating_add(1);
             state.log.failed = false;
+            state.log.cut_parts();
             let recovered = Recovered {
                 guard: state.log.guard.clone(),
                 last: state.log.last(),
