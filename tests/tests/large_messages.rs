@@ -54,6 +54,38 @@ fn peak(nodes: &Nodes) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn regression_a_message_above_the_limit_of_requests_is_got_browsed_and_dumped_in_one_answer()
+{
+    let mut nodes = Nodes::prepare(1, false).await;
+    nodes.set_storage(1, "");
+    let session = start(&mut nodes).await;
+    let long = vec![7; 5_000_000];
+    session
+        .put(put_to("A", long.clone()), None)
+        .await
+        .expect("put");
+    let client = Client::connect(&nodes.administrator(1)).await;
+    let client = client.expect("connected");
+    let mut dump = client.admin().dump("QM1").await.expect("a dump");
+    let mut dumped = 0;
+    while let Some(item) = dump.next().await.expect("all of it") {
+        dumped += usize::from(item.message.is_some_and(|m| m.data == long));
+    }
+    assert_eq!(dumped, 1);
+    let client = Client::connect(&nodes.application(1)).await;
+    let client = client.expect("connected");
+    let browse = ferrymq_client::wire::BrowseRequest {
+        queue: "A".into(),
+        ..Default::default()
+    };
+    let mut browse = client.browse(browse).await.expect("browsing");
+    let browsed = browse.next().await.expect("browsed").expect("a message");
+    assert!(browsed.message.is_some_and(|m| m.data == long));
+    let got = client.get(get_from("A")).await.expect("got");
+    assert!(got.expect("a message").data == long);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn messages_of_100_mib_pass_with_default_settings_and_survive() {
     let mut nodes = Nodes::prepare(1, false).await;
     nodes.set_storage(1, "");

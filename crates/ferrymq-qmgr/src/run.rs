@@ -337,17 +337,17 @@ async fn mq_routes(
     let message_max = usize::try_from(node.config().storage.max_message.0)
         .unwrap_or(usize::MAX)
         .saturating_add(64 * 1024);
+    // What comes in is limited. What goes out has no limit of its own: an answer that could not be sent would lose the message
+    // that was got for it, and a session brings messages in that are longer than one request.
     let messaging = v1::messaging_server::MessagingServer::new(MessagingService::new(node.clone()))
-        .max_decoding_message_size(message_max)
-        .max_encoding_message_size(message_max);
+        .max_decoding_message_size(message_max);
     let channel = channel_v1::channel_server::ChannelServer::new(ChannelService::new(node.clone()))
         .max_decoding_message_size(FRAME_BYTES_MAX)
         .max_encoding_message_size(FRAME_BYTES_MAX);
     let admin = admin_v1::admin_server::AdminServer::new(AdminService::new(
         node.clone(),
         Callers::Administrators,
-    ))
-    .max_encoding_message_size(message_max);
+    ));
     let routes = Routes::new(messaging)
         .add_service(channel)
         .add_service(admin)
