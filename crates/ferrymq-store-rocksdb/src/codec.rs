@@ -15,9 +15,14 @@ fn checksum(family: &str, key: &[u8], value: &[u8]) -> u64 {
 
 pub(crate) fn encode(family: &str, key: &[u8], value: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(value.len().saturating_add(CHECKSUM_BYTES));
+    encode_to(family, key, value, &mut out);
+    out
+}
+
+/// The same behind what is in `out`.
+pub(crate) fn encode_to(family: &str, key: &[u8], value: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(value);
     out.extend_from_slice(&checksum(family, key, value).to_le_bytes());
-    out
 }
 
 /// The value; `None` if it does not pass its checksum.

@@ -212,12 +212,33 @@ impl RowStore for RocksRows {
         Ok(value.map(Bytes::from))
     }
 
-    fn contains(&self, table: Table, key: &RowKey) -> Result<bool, StoreError> {
+    fn peek(
+        &self,
+        table: Table,
+        keys: &[RowKey],
+        bytes: usize,
+    ) -> Result<Vec<Option<Bytes>>, StoreError> {
         let db = self.database.db()?;
-        let found = db
-            .get_pinned_cf(self.database.family(&db, table.name())?, key.as_bytes())
-            .map_err(|e| self.database.error("read", &e))?;
-        Ok(found.is_some())
+        let family = self.database.family(&db, table.name())?;
+        let in_order = keys.is_sorted();
+        let raw = keys.iter().map(RowKey::as_bytes);
+        let found = db.batched_multi_get_cf(family, raw, in_order);
+        keys.iter()
+            .zip(found)
+            .map(|(key, found)| {
+                let found = found.map_err(|e| self.database.error("read", &e))?;
+                let Some(stored) = found else {
+                    return Ok(None);
+                };
+                if bytes == 0 {
+                    return Ok(Some(Bytes::new()));
+                }
+                let value = codec::decode(table.name(), key.as_bytes(), &stored)
+                    .ok_or_else(|| self.database.damaged(table.name(), key.as_bytes()))?;
+                let beginning = value.get(..bytes).unwrap_or(value);
+                Ok(Some(Bytes::copy_from_slice(beginning)))
+            })
+            .collect()
     }
 
     fn view(
@@ -234,13 +255,15 @@ impl RowStore for RocksRows {
 
     fn write(&self, batch: &RowBatch, state: &RowState) -> Result<(), StoreError> {
         let db = self.database.db()?;
-        let mut out = WriteBatch::default();
+        let mut out = WriteBatch::with_capacity_bytes(batch.bytes());
+        let mut stored = Vec::new();
         for (table, key, value) in batch.changes() {
             let family: &ColumnFamily = self.database.family(&db, table.name())?;
             match value {
                 Some(value) => {
-                    let stored = codec::encode(table.name(), key.as_bytes(), value);
-                    out.put_cf(family, key.as_bytes(), stored);
+                    stored.clear();
+                    codec::encode_to(table.name(), key.as_bytes(), value, &mut stored);
+                    out.put_cf(family, key.as_bytes(), &stored);
                 }
                 None => out.delete_cf(family, key.as_bytes()),
             }

@@ -227,7 +227,7 @@ pub(crate) fn body_places(
         .collect()
 }
 
-/// The rows of a body. The first chunk comes first here and last in [`keys`]: whenever any chunk is there, it is.
+/// The rows of a body. The first chunk is put first and deleted last: whenever any chunk is there, it is.
 pub(crate) fn rows(id: BodyId, body: &Bytes, checksum: u64) -> Vec<(RowKey, Bytes)> {
     let first = body.slice(..body.len().min(CHUNK_BYTES));
     let mut head = BytesMut::with_capacity(HEADER_BYTES.saturating_add(first.len()));
@@ -248,13 +248,10 @@ pub(crate) fn rows(id: BodyId, body: &Bytes, checksum: u64) -> Vec<(RowKey, Byte
 struct Head {
     length: usize,
     checksum: u64,
-    first: Bytes,
 }
 
-fn head<R: RowStore>(rows: &R, id: BodyId) -> Result<Option<Head>, StoreError> {
-    let Some(row) = rows.get(Table::Bodies, &RowKey::body(id, 0))? else {
-        return Ok(None);
-    };
+/// Reads the head of the first row of a body.
+fn head<R: RowStore>(rows: &R, id: BodyId, row: &[u8]) -> Result<Head, StoreError> {
     let parts = row
         .split_first_chunk::<4>()
         .and_then(|(length, rest)| Some((length, rest.split_first_chunk::<8>()?.0)));
@@ -265,11 +262,10 @@ fn head<R: RowStore>(rows: &R, id: BodyId) -> Result<Option<Head>, StoreError> {
             format!("the first row of body {id} is too short"),
         ));
     };
-    Ok(Some(Head {
+    Ok(Head {
         length: u32::from_le_bytes(*length) as usize,
         checksum: u64::from_le_bytes(*checksum),
-        first: row.slice(HEADER_BYTES..),
-    }))
+    })
 }
 
 fn chunks(length: usize) -> u32 {
@@ -277,21 +273,23 @@ fn chunks(length: usize) -> u32 {
     u32::try_from(length.div_ceil(CHUNK_BYTES).max(1)).unwrap_or(u32::MAX)
 }
 
-/// The keys of a body that is in the row store, in the order in which to delete them; empty if it is not.
-pub(crate) fn keys<R: RowStore>(rows: &R, id: BodyId) -> Result<Vec<RowKey>, StoreError> {
-    Ok(head(rows, id)?.map_or_else(Vec::new, |head| {
-        (0..chunks(head.length))
-            .rev()
-            .map(|chunk| RowKey::body(id, chunk))
-            .collect()
-    }))
+/// For each of some bodies how many rows it has in the row store; 0 if it is not there.
+pub(crate) fn row_counts<R: RowStore>(rows: &R, ids: &[BodyId]) -> Result<Vec<u32>, StoreError> {
+    let keys: Vec<RowKey> = ids.iter().map(|id| RowKey::body(*id, 0)).collect();
+    let heads = rows.peek(Table::Bodies, &keys, HEADER_BYTES)?;
+    ids.iter()
+        .zip(heads)
+        .map(|(id, row)| row.map_or(Ok(0), |row| Ok(chunks(head(rows, *id, &row)?.length))))
+        .collect()
 }
 
 /// A body in the row store; `None` if it is not there.
 pub(crate) fn read<R: RowStore>(rows: &R, id: BodyId) -> Result<Option<Bytes>, StoreError> {
-    let Some(head) = head(rows, id)? else {
+    let Some(row) = rows.get(Table::Bodies, &RowKey::body(id, 0))? else {
         return Ok(None);
     };
+    let head = head(rows, id, &row)?;
+    let first = row.slice(HEADER_BYTES..);
     let corrupt = |what: &str| {
         StoreError::corrupt(
             table_file(rows, Table::Bodies),
@@ -300,10 +298,10 @@ pub(crate) fn read<R: RowStore>(rows: &R, id: BodyId) -> Result<Option<Bytes>, S
         )
     };
     let body = if head.length <= CHUNK_BYTES {
-        head.first
+        first
     } else {
         let mut all = BytesMut::with_capacity(head.length);
-        all.put_slice(&head.first);
+        all.put_slice(&first);
         for chunk in 1..chunks(head.length) {
             let row = rows
                 .get(Table::Bodies, &RowKey::body(id, chunk))?

@@ -106,10 +106,17 @@ impl<S: LogSync, L: LogRead, R: RowStore> CheckpointJob<S, L, R> {
     }
 
     fn bodies(&self, pieces: &mut Pieces<'_, R>) -> Result<(), StoreError> {
-        for (id, young) in &self.frozen.overlay.bodies {
-            match young {
-                Some(place) => pieces.put_body(*id, place, &self.log)?,
-                None => pieces.delete_body(*id)?,
+        let bodies: Vec<_> = self.frozen.overlay.bodies.iter().collect();
+        for some in bodies.chunks(LOOKED_UP) {
+            let deleted = some.iter().filter(|(_, young)| young.is_none());
+            let mut deleted = pieces
+                .bodies_below(deleted.map(|(id, _)| **id))?
+                .into_iter();
+            for (id, young) in some {
+                match young {
+                    Some(place) => pieces.put_body(**id, place, &self.log)?,
+                    None => pieces.delete_body(**id, deleted.next().unwrap_or(0))?,
+                }
             }
         }
         Ok(())
@@ -117,16 +124,17 @@ impl<S: LogSync, L: LogRead, R: RowStore> CheckpointJob<S, L, R> {
 
     fn rows(&self, pieces: &mut Pieces<'_, R>) -> Result<(), StoreError> {
         for table in Table::ALL {
-            for (key, value) in self.frozen.overlay.table(table) {
-                match value {
-                    Some(value) => pieces.put(table, *key, value.clone())?,
-                    None => pieces.delete(table, *key)?,
-                }
+            let changes: Vec<_> = self.frozen.overlay.table(table).iter().collect();
+            for some in changes.chunks(LOOKED_UP) {
+                pieces.change(table, some)?;
             }
         }
         Ok(())
     }
 }
+
+/// Rows that are looked up together.
+const LOOKED_UP: usize = 256;
 
 /// Batches of bounded size, each with the row counts as of it.
 struct Pieces<'a, R> {
@@ -142,24 +150,77 @@ struct Pieces<'a, R> {
 }
 
 impl<R: RowStore> Pieces<'_, R> {
-    fn exists(&self, table: Table, key: &RowKey) -> Result<bool, StoreError> {
-        Ok(self.below.may_contain(table, key) && self.rows.contains(table, key)?)
+    /// Changes some rows of a table, in order. The counts need to know which are there.
+    fn change(
+        &mut self,
+        table: Table,
+        changes: &[(&RowKey, &Option<Bytes>)],
+    ) -> Result<(), StoreError> {
+        let may_be_there = |key: &RowKey| self.below.may_contain(table, key);
+        let keys: Vec<RowKey> = changes.iter().map(|(key, _)| **key).collect();
+        let asked: Vec<RowKey> = keys.iter().copied().filter(may_be_there).collect();
+        let mut there = if asked.is_empty() {
+            Vec::new()
+        } else {
+            self.rows.peek(table, &asked, 0)?
+        }
+        .into_iter();
+        let exists = keys.iter().map(|key| {
+            if self.below.may_contain(table, key) {
+                there.next().flatten().is_some()
+            } else {
+                false
+            }
+        });
+        let exists: Vec<bool> = exists.collect();
+        for ((key, value), exists) in changes.iter().zip(exists) {
+            match (value, exists) {
+                (Some(value), exists) => self.put(table, **key, value.clone(), exists)?,
+                (None, true) => self.delete(table, **key)?,
+                (None, false) => {}
+            }
+        }
+        Ok(())
     }
 
-    fn put(&mut self, table: Table, key: RowKey, value: Bytes) -> Result<(), StoreError> {
-        if !self.exists(table, &key)? {
+    fn put(
+        &mut self,
+        table: Table,
+        key: RowKey,
+        value: Bytes,
+        exists: bool,
+    ) -> Result<(), StoreError> {
+        if !exists {
             self.counts.increment(table);
         }
         self.batch.put(table, key, value);
         self.write_if_full()
     }
 
+    /// Deletes a row that is there.
     fn delete(&mut self, table: Table, key: RowKey) -> Result<(), StoreError> {
-        if self.exists(table, &key)? {
-            self.counts.decrement(table);
-            self.batch.delete(table, key);
-        }
+        self.counts.decrement(table);
+        self.batch.delete(table, key);
         self.write_if_full()
+    }
+
+    /// How many rows each of some bodies has.
+    fn bodies_below(&self, ids: impl Iterator<Item = BodyId>) -> Result<Vec<u32>, StoreError> {
+        let ids: Vec<BodyId> = ids.collect();
+        let may_be_there =
+            |id: &&BodyId| (self.below).may_contain(Table::Bodies, &RowKey::body(**id, 0));
+        let asked: Vec<BodyId> = ids.iter().filter(may_be_there).copied().collect();
+        let mut counts = body::row_counts(self.rows, &asked)?.into_iter();
+        Ok(ids
+            .iter()
+            .map(|id| {
+                if may_be_there(&id) {
+                    counts.next().unwrap_or(0)
+                } else {
+                    0
+                }
+            })
+            .collect())
     }
 
     fn put_body(
@@ -183,18 +244,27 @@ impl<R: RowStore> Pieces<'_, R> {
         if body::checksum(&bytes) != young.checksum {
             return Err(damaged("does not pass its checksum"));
         }
-        for (key, value) in body::rows(id, &bytes, young.checksum) {
-            self.put(Table::Bodies, key, value)?;
-        }
-        Ok(())
-    }
-
-    fn delete_body(&mut self, id: BodyId) -> Result<(), StoreError> {
+        let rows = body::rows(id, &bytes, young.checksum);
         if !self.below.may_contain(Table::Bodies, &RowKey::body(id, 0)) {
+            for (key, value) in rows {
+                self.put(Table::Bodies, key, value, false)?;
+            }
             return Ok(());
         }
-        for key in body::keys(self.rows, id)? {
-            self.delete(Table::Bodies, key)?;
+        let rows: Vec<_> = rows.into_iter().map(|(k, v)| (k, Some(v))).collect();
+        let rows: Vec<_> = rows.iter().map(|(k, v)| (k, v)).collect();
+        self.change(Table::Bodies, &rows)
+    }
+
+    /// Deletes a body that has so many rows: a crash may have left the first of them only.
+    fn delete_body(&mut self, id: BodyId, rows: u32) -> Result<(), StoreError> {
+        if rows > 1 {
+            let others: Vec<RowKey> = (1..rows).rev().map(|n| RowKey::body(id, n)).collect();
+            let others: Vec<_> = others.iter().map(|key| (key, &None)).collect();
+            self.change(Table::Bodies, &others)?;
+        }
+        if rows > 0 {
+            self.delete(Table::Bodies, RowKey::body(id, 0))?;
         }
         Ok(())
     }
