@@ -3,6 +3,7 @@
 //! **Invariant:** only this crate maps reason codes to gRPC status, and only in [`status`].
 
 pub mod convert;
+mod message_row;
 mod properties;
 pub mod status;
 pub mod storage;

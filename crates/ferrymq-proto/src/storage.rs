@@ -7,14 +7,13 @@ use bytes::Bytes;
 use prost::Message as _;
 
 use ferrymq_types::{
-    AccountEntry, AccountReason, ApplicationType, AttributeValue, BatchInDoubt, BodyId, Change,
-    ChannelName, MessageDescriptor, MessageRow, MessageType, NameError, ObjectId, Persistence,
-    Position, Priority, Properties, QueueManagerName, QueueName, QueueRow, ReasonCode, ReceiverRow,
-    ReportOptions, SenderRow, Sequence, Timestamp, UnitOfWorkOutcome, UnitOfWorkRow, WriteSet,
+    AccountEntry, AccountReason, AttributeValue, BatchInDoubt, BodyId, Change, ChannelName,
+    MessageRow, NameError, ObjectId, Position, QueueManagerName, QueueName, QueueRow, ReasonCode,
+    ReceiverRow, SenderRow, Sequence, Timestamp, UnitOfWorkOutcome, UnitOfWorkRow, WriteSet,
 };
 
+use crate::message_row;
 use crate::storage_v1 as pb;
-use crate::{properties_from_stored, properties_to_stored};
 
 /// Why stored bytes cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -67,6 +66,8 @@ pub struct StoredBody {
 pub struct EncodedBatch {
     /// The protobuf.
     pub batch: Vec<u8>,
+    /// The rows of its messages, each as [`StoredRow::to_stored`] makes it, in order.
+    pub message_rows: Vec<Bytes>,
     /// The bodies.
     pub bodies: Vec<StoredBody>,
 }
@@ -77,25 +78,33 @@ pub fn encode_write_sets<'a>(
     sets: impl IntoIterator<Item = &'a WriteSet>,
     checksum: impl Fn(&[u8]) -> u64,
 ) -> EncodedBatch {
-    let mut bodies = Vec::new();
-    let write_sets = sets
-        .into_iter()
-        .map(|set| pb::WriteSet {
-            position: set.position.get(),
-            changes: set
-                .changes
-                .iter()
-                .map(|c| pb::Change {
-                    change: Some(encode_change(c, &checksum, &mut bodies)),
-                })
-                .collect(),
-        })
-        .collect();
+    let (mut bodies, mut message_rows) = (Vec::new(), Vec::new());
+    let mut batch = Vec::new();
+    // One write set at a time, in the same room: a batch has thousands.
+    let mut one = pb::WriteSet::default();
+    for set in sets {
+        one.position = set.position.get();
+        one.changes.clear();
+        one.changes
+            .extend(set.changes.iter().map(|change| pb::Change {
+                change: Some(encode_change(
+                    change,
+                    &checksum,
+                    &mut bodies,
+                    &mut message_rows,
+                )),
+            }));
+        message_row::put_message(WRITE_SETS, &one, &mut batch);
+    }
     EncodedBatch {
-        batch: pb::WriteSetBatch { write_sets }.encode_to_vec(),
+        batch,
+        message_rows,
         bodies,
     }
 }
+
+/// `WriteSetBatch.write_sets`.
+const WRITE_SETS: u64 = 1;
 
 /// A body that a batch names: its bytes are behind the batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,6 +144,7 @@ fn encode_change(
     change: &Change,
     checksum: &impl Fn(&[u8]) -> u64,
     bodies: &mut Vec<StoredBody>,
+    message_rows: &mut Vec<Bytes>,
 ) -> pb::change::Change {
     use pb::change::Change as To;
     match change {
@@ -142,11 +152,15 @@ fn encode_change(
             queue,
             sequence,
             row,
-        } => To::SetMessage(pb::SetMessage {
-            queue: queue.get(),
-            sequence: sequence.get(),
-            row: Some((&**row).into()),
-        }),
+        } => {
+            let row = Bytes::from(row.to_stored());
+            message_rows.push(row.clone());
+            To::SetMessage(pb::SetMessage {
+                queue: queue.get(),
+                sequence: sequence.get(),
+                row,
+            })
+        }
         Change::DeleteMessage { queue, sequence } => To::DeleteMessage(pb::DeleteMessage {
             queue: queue.get(),
             sequence: sequence.get(),
@@ -216,7 +230,10 @@ fn decode_change(
         From::SetMessage(c) => Change::SetMessage {
             queue: ObjectId::new(c.queue),
             sequence: Sequence::new(c.sequence),
-            row: Box::new(c.row.ok_or(FormatError::Missing("row"))?.try_into()?),
+            row: match &*c.row {
+                [] => return Err(FormatError::Missing("row")),
+                row => Box::new(MessageRow::from_stored(row)?),
+            },
         },
         From::DeleteMessage(c) => Change::DeleteMessage {
             queue: ObjectId::new(c.queue),
@@ -296,7 +313,6 @@ macro_rules! stored_row {
 }
 
 stored_row! {
-    MessageRow = pb::MessageRow;
     QueueRow = pb::QueueRow;
     SenderRow = pb::SenderRow;
     ReceiverRow = pb::ReceiverRow;
@@ -325,7 +341,7 @@ fn bytes_of<const N: usize>(id: &[u8; N]) -> Bytes {
 }
 
 /// All bytes of an id, or none for an id of zeros.
-fn id<const N: usize, T: FromArray<N>>(
+pub(crate) fn id<const N: usize, T: FromArray<N>>(
     field: &'static str,
     bytes: &[u8],
 ) -> Result<T, FormatError> {
@@ -341,7 +357,7 @@ fn id<const N: usize, T: FromArray<N>>(
 }
 
 /// An id of `N` bytes.
-trait FromArray<const N: usize> {
+pub(crate) trait FromArray<const N: usize> {
     fn from_array(bytes: [u8; N]) -> Self;
 }
 
@@ -368,121 +384,10 @@ fn queue_manager(field: &'static str, text: &str) -> Result<QueueManagerName, Fo
     QueueManagerName::new(text).map_err(|source| FormatError::Name { field, source })
 }
 
-fn value(field: &'static str, value: impl ToString) -> FormatError {
+pub(crate) fn value(field: &'static str, value: impl ToString) -> FormatError {
     FormatError::Value {
         field,
         value: value.to_string(),
-    }
-}
-
-impl From<&MessageRow> for pb::MessageRow {
-    fn from(row: &MessageRow) -> Self {
-        Self {
-            descriptor: Some((&row.descriptor).into()),
-            header: row.header.clone(),
-            body: row.body.get(),
-            body_length: row.body_length,
-            properties: properties_to_stored(&row.descriptor.properties),
-        }
-    }
-}
-
-impl TryFrom<pb::MessageRow> for MessageRow {
-    type Error = FormatError;
-    fn try_from(row: pb::MessageRow) -> Result<Self, FormatError> {
-        let stored = row.descriptor.ok_or(FormatError::Missing("descriptor"))?;
-        let mut descriptor = MessageDescriptor::try_from(stored)?;
-        descriptor.properties =
-            properties_from_stored(row.properties).map_err(|reason| value("properties", reason))?;
-        Ok(Self {
-            descriptor,
-            // A copy: a slice would keep the whole record in memory.
-            header: Bytes::copy_from_slice(&row.header),
-            body: BodyId::new(row.body),
-            body_length: row.body_length,
-        })
-    }
-}
-
-impl From<&MessageDescriptor> for pb::StoredDescriptor {
-    fn from(d: &MessageDescriptor) -> Self {
-        Self {
-            report: d.report.bits(),
-            message_type: d.message_type.get(),
-            expires_at: d.expires_at.map(Timestamp::as_millis),
-            feedback: d.feedback,
-            encoding: d.encoding,
-            coded_character_set_id: d.coded_character_set_id,
-            format: d.format.clone(),
-            priority: u32::from(d.priority.get()),
-            persistence: match d.persistence {
-                Persistence::NonPersistent => pb::StoredPersistence::NonPersistent,
-                Persistence::Persistent => pb::StoredPersistence::Persistent,
-            }
-            .into(),
-            message_id: bytes_of(d.message_id.as_bytes()),
-            correlation_id: bytes_of(d.correlation_id.as_bytes()),
-            reply_to_queue: d.reply_to_queue.clone(),
-            reply_to_queue_manager: d.reply_to_queue_manager.clone(),
-            user_identifier: d.user_identifier.clone(),
-            put_application_name: d.put_application_name.clone(),
-            put_time: d.put_time.as_millis(),
-            group_id: bytes_of(d.group_id.as_bytes()),
-            message_sequence_number: d.message_sequence_number,
-            offset: d.offset,
-            message_flags: d.message_flags,
-            original_length: d.original_length,
-            accounting_token: bytes_of(d.accounting_token.as_bytes()),
-            application_identity_data: d.application_identity_data.clone(),
-            put_application_type: d.put_application_type.get(),
-            application_origin_data: d.application_origin_data.clone(),
-        }
-    }
-}
-
-impl TryFrom<pb::StoredDescriptor> for MessageDescriptor {
-    type Error = FormatError;
-    fn try_from(d: pb::StoredDescriptor) -> Result<Self, FormatError> {
-        let persistence = match pb::StoredPersistence::try_from(d.persistence) {
-            Ok(pb::StoredPersistence::NonPersistent) => Persistence::NonPersistent,
-            Ok(pb::StoredPersistence::Persistent) => Persistence::Persistent,
-            Ok(pb::StoredPersistence::Unspecified) | Err(_) => {
-                return Err(value("persistence", d.persistence));
-            }
-        };
-        Ok(Self {
-            report: ReportOptions::from_bits(d.report),
-            message_type: MessageType::new(d.message_type)
-                .ok_or_else(|| value("message_type", d.message_type))?,
-            expires_at: d.expires_at.map(Timestamp::from_millis),
-            feedback: d.feedback,
-            encoding: d.encoding,
-            coded_character_set_id: d.coded_character_set_id,
-            format: d.format,
-            priority: u8::try_from(d.priority)
-                .ok()
-                .and_then(Priority::new)
-                .ok_or_else(|| value("priority", d.priority))?,
-            persistence,
-            message_id: id("message_id", &d.message_id)?,
-            correlation_id: id("correlation_id", &d.correlation_id)?,
-            reply_to_queue: d.reply_to_queue,
-            reply_to_queue_manager: d.reply_to_queue_manager,
-            user_identifier: d.user_identifier,
-            put_application_name: d.put_application_name,
-            put_time: Timestamp::from_millis(d.put_time),
-            group_id: id("group_id", &d.group_id)?,
-            message_sequence_number: d.message_sequence_number,
-            offset: d.offset,
-            message_flags: d.message_flags,
-            original_length: d.original_length,
-            accounting_token: id("accounting_token", &d.accounting_token)?,
-            application_identity_data: d.application_identity_data,
-            put_application_type: ApplicationType::new(d.put_application_type),
-            application_origin_data: d.application_origin_data,
-            // They are beside the descriptor in the row.
-            properties: Properties::NONE,
-        })
     }
 }
 

@@ -8,7 +8,7 @@ use prost::Message as _;
 
 use ferrymq_proto::storage::{EncodedBatch, StoredRow, encode_write_sets};
 use ferrymq_proto::storage_v1 as pb;
-use ferrymq_types::{BodyId, Change, ChannelName, Epoch, Position, WriteSet};
+use ferrymq_types::{BodyId, Change, ChannelName, Epoch, MessageRow, Position, WriteSet};
 
 use crate::{
     CheckpointDone, CheckpointJob, LogSync, LogUsage, Reader, RecordLog, Recovered, RecoveredRow,
@@ -143,7 +143,7 @@ impl<L: RecordLog, R: RowStore> QueueManagerStore<L, R> {
         replay(&log, state.position, &mut |set, bodies| {
             if set.position > state.position {
                 let receivers = receivers_of(&set, &layers, &rows)?;
-                let changes = row_changes(&set, &receivers, bodies)?;
+                let changes = row_changes(&set, &receivers, bodies, &mut encode_row)?;
                 layers.apply(changes, set.position);
             } else {
                 bodies.by_ref().take(bodies_in(&set)).for_each(|_| ());
@@ -336,13 +336,19 @@ impl<L: RecordLog, R: RowStore> QueueManagerStore<L, R> {
             .map(|b| (b.id, b.bytes.len() as u64, b.checksum));
         let places = body::body_places(named, &whole, start);
         let mut bodies = places.unwrap_or_default().into_iter();
+        let mut message_rows = encoded.message_rows.iter();
+        let mut row = |row: &MessageRow| {
+            message_rows
+                .next()
+                .map_or_else(|| encode_row(row), Bytes::clone)
+        };
         let mut layers = self.shared.layers.write().map_err(poisoned)?;
         let mut earlier: BTreeSet<RowKey> = BTreeSet::new();
         for (set, mut receivers) in sets.iter().zip(receivers) {
             // Receivers that an earlier write set of this record made are in no layer yet when the list is made.
             receivers.extend(earlier.iter().copied());
             earlier.extend(set.changes.iter().filter_map(receiver_key));
-            let changes = row_changes(set, &receivers, &mut bodies)?;
+            let changes = row_changes(set, &receivers, &mut bodies, &mut row)?;
             layers.apply(changes, set.position);
         }
         Ok(())
@@ -593,11 +599,17 @@ fn receiver_range(channel: &ChannelName) -> (RowKey, RowKey) {
     (key(0), key(1))
 }
 
-/// A write set as changes of rows. `bodies` gives the places of its bodies, in order.
+fn encode_row(row: &MessageRow) -> Bytes {
+    row.to_stored().into()
+}
+
+/// A write set as changes of rows. `bodies` gives the places of its bodies in order, `message_row` the bytes of the row of each of
+/// its messages in turn.
 fn row_changes(
     set: &WriteSet,
     receivers: &BTreeSet<RowKey>,
     bodies: &mut std::vec::IntoIter<(BodyId, BodyPlace)>,
+    message_row: &mut impl FnMut(&MessageRow) -> Bytes,
 ) -> Result<Vec<RowChange>, StoreError> {
     let mut known = receivers.clone();
     let mut out = Vec::with_capacity(set.changes.len());
@@ -607,10 +619,10 @@ fn row_changes(
                 queue,
                 sequence,
                 row,
-            } => put(
+            } => RowChange::Put(
                 Table::Messages,
                 RowKey::message(*queue, *sequence),
-                row.to_stored(),
+                message_row(row),
             ),
             Change::DeleteMessage { queue, sequence } => {
                 let key = RowKey::message(*queue, *sequence);

@@ -1,6 +1,7 @@
 use ferrymq_types::{
-    AccountingToken, ApplicationType, CorrelationId, MessageId, Property, PropertyValue,
-    QueueManagerId, UnitOfWorkId,
+    AccountingToken, ApplicationType, CorrelationId, MessageDescriptor, MessageId, MessageType,
+    Persistence, Priority, Properties, Property, PropertyValue, QueueManagerId, ReportOptions,
+    UnitOfWorkId,
 };
 
 use super::*;
@@ -186,9 +187,33 @@ fn write_sets_come_back_as_they_were_and_name_their_bodies() {
 }
 
 #[test]
+fn the_row_of_a_message_is_what_protobuf_would_have_written() {
+    let whole = message_row();
+    let mut extreme = whole.clone();
+    extreme.descriptor.expires_at = Some(Timestamp::from_millis(0));
+    extreme.descriptor.original_length = -1;
+    extreme.descriptor.put_application_type = ApplicationType::new(i32::MIN);
+    extreme.descriptor.feedback = u32::MAX;
+    extreme.descriptor.put_time = Timestamp::from_millis(u64::MAX);
+    extreme.descriptor.format = "x".repeat(20_000);
+    let empty = MessageRow {
+        descriptor: MessageDescriptor::default(),
+        header: Bytes::new(),
+        body: BodyId::new(0),
+        body_length: 0,
+    };
+    for row in [whole, extreme, empty] {
+        let stored = row.to_stored();
+        let decoded = pb::MessageRow::decode(&*stored).unwrap();
+        assert_eq!(decoded.encode_to_vec(), stored);
+        assert_eq!(MessageRow::from_stored(&stored), Ok(row));
+    }
+}
+
+#[test]
 fn a_row_of_before_there_were_properties_has_none() {
     let row = message_row();
-    let mut stored = pb::MessageRow::from(&row);
+    let mut stored = pb::MessageRow::decode(&*row.to_stored()).unwrap();
     stored.properties.clear();
     let read = MessageRow::from_stored(&stored.encode_to_vec()).unwrap();
     assert!(read.descriptor.properties.is_empty());
@@ -197,7 +222,8 @@ fn a_row_of_before_there_were_properties_has_none() {
 
 #[test]
 fn values_outside_their_range_are_refused() {
-    let descriptor = pb::StoredDescriptor::from(&message_row().descriptor);
+    let row = pb::MessageRow::decode(&*message_row().to_stored()).unwrap();
+    let descriptor = row.descriptor.unwrap();
     let check = |change: fn(&mut pb::StoredDescriptor), field: &str| {
         let mut bad = descriptor.clone();
         change(&mut bad);
@@ -245,7 +271,7 @@ fn the_row_of_a_queue_that_was_written_before_triggers_reads_as_one_whose_trigge
 
 #[test]
 fn a_row_of_before_the_whole_context_was_kept_reads_without_it() {
-    let mut row = pb::MessageRow::from(&message_row());
+    let mut row = pb::MessageRow::decode(&*message_row().to_stored()).unwrap();
     let d = row.descriptor.as_mut().unwrap();
     d.accounting_token.clear();
     d.application_identity_data.clear();
