@@ -95,7 +95,6 @@ pub(crate) fn start<L: RecordLog, R: RowStore>(
         })),
         Err(error) => Err(error.to_string()),
     };
-    let put_delay_ms = Arc::new(AtomicU64::new(0));
     let handle = QueueManagerHandle::new(
         parts.name.clone(),
         jobs.clone(),
@@ -103,7 +102,6 @@ pub(crate) fn start<L: RecordLog, R: RowStore>(
         parts.clock,
         ReadMessage(Arc::new(read)),
         parts.copy.clone(),
-        put_delay_ms.clone(),
     );
     let syncer = parts.store.syncer();
     let orders = spill::start(
@@ -137,12 +135,15 @@ pub(crate) fn start<L: RecordLog, R: RowStore>(
         released_at: Instant::now(),
         timer: None,
         without_room: false,
-        put_delay_ms,
+        put_delay_ms: handle.put_delay_ms(),
         jobs: jobs_receiver,
     };
+    let let_go = handle.ended();
     let name = format!("qm-{}", handle.name());
     std::thread::Builder::new().name(name).spawn(move || {
         let result = thread.run();
+        // Not before the store has gone with the thread's state: who waits may end the process.
+        let_go.cancel();
         // A failure means that nobody waits for the end.
         drop(ended.send(result));
     })?;

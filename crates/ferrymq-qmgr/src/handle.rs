@@ -10,6 +10,7 @@ use ferrymq_objects::{Enabled, QueueManager};
 use ferrymq_store::StoreError;
 use ferrymq_types::{Message, ObjectId, Position, QueueManagerName, ReasonCode, Sequence};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
+use tokio_util::sync::CancellationToken;
 
 use crate::answers::{Answers, CallTag};
 use crate::clock::Clock;
@@ -74,6 +75,8 @@ struct Shared {
     copy: CopyStore,
     /// Milliseconds that a put waits before it is sent: back pressure of a journal that fills up (rule U19).
     put_delay_ms: Arc<AtomicU64>,
+    /// Cancelled when the thread has ended and has let go of its store.
+    ended: CancellationToken,
 }
 
 /// Reads a stored message beside the engine; may wait for the disk.
@@ -119,7 +122,6 @@ impl QueueManagerHandle {
         clock: Clock,
         reader: ReadMessage,
         copy: CopyStore,
-        put_delay_ms: Arc<AtomicU64>,
     ) -> Self {
         Self {
             shared: Arc::new(Shared {
@@ -132,9 +134,20 @@ impl QueueManagerHandle {
                 clock,
                 reader,
                 copy,
-                put_delay_ms,
+                put_delay_ms: Arc::default(),
+                ended: CancellationToken::new(),
             }),
         }
+    }
+
+    /// Where its thread says how many milliseconds a put waits.
+    pub(crate) fn put_delay_ms(&self) -> Arc<AtomicU64> {
+        self.shared.put_delay_ms.clone()
+    }
+
+    /// For its thread to cancel when it has let go of its store.
+    pub(crate) fn ended(&self) -> CancellationToken {
+        self.shared.ended.clone()
     }
 
     /// Its name.
@@ -209,9 +222,9 @@ impl QueueManagerHandle {
         drop(self.shared.jobs.send(Job::Stop));
     }
 
-    /// Resolves when the engine's thread has ended.
+    /// Resolves when the engine's thread has ended and has let go of its store.
     pub(crate) async fn stopped(&self) {
-        self.shared.jobs.closed().await;
+        self.shared.ended.cancelled().await;
     }
 }
 
