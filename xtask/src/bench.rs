@@ -188,9 +188,9 @@ pub(crate) fn run(binary: &Path, target: &Path, plan: &Plan) -> Result<(), Strin
 fn measure(binary: &Path, target: &Path, directory: &Path, plan: &Plan) -> Result<(), String> {
     let home = directory.join("home");
     let path = |name: &str| directory.join(name).to_string_lossy().into_owned();
-    let (data, file) = (path("data"), path("floor"));
+    let (config, file) = (server::plain(directory)?, path("floor"));
     let limits = limits::measure(directory, plan.runs)?;
-    let ours_arguments = ["dev", "--port", "0", "--dir", &data];
+    let ours_arguments = ["serve", "--config", &config];
     let mut ours = Server::start(binary, &home, &ours_arguments, None)?;
     ours.mqsc("PING QMGR\n")?;
     let empty = ours.resident();

@@ -7,7 +7,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -48,7 +48,10 @@ const ROOM_RETRY: Duration = Duration::from_millis(200);
 /// Above this fraction of the journal puts are refused; gets and commits keep the rest (rule U19).
 const PUTS_REFUSED_ABOVE: f64 = 0.90;
 
-/// Bytes a second that a checkpoint writes at most: it shares the disk with the journal (rule U19).
+/// Above this fraction of the journal a checkpoint goes as fast as it can: before puts have to wait for it.
+const CHECKPOINT_HURRIES_ABOVE: f64 = 0.60;
+
+/// Bytes a second that a checkpoint writes at most while it need not hurry: it shares the disk with the journal (rule U19).
 const CHECKPOINT_BYTES_PER_SECOND: f64 = 256.0 * 1024.0 * 1024.0;
 
 /// What a checkpoint's thread brings back.
@@ -129,6 +132,7 @@ pub(crate) fn start<L: RecordLog, R: RowStore>(
         syncer,
         flushing: false,
         checkpoint_running: false,
+        checkpoint_hurries: Arc::default(),
         puts_allowed: true,
         guard_behind: false,
         retry_at: None,
@@ -204,6 +208,8 @@ struct EngineThread<L: RecordLog, R: RowStore> {
     flusher: Option<Flusher>,
     flushing: bool,
     checkpoint_running: bool,
+    /// What the checkpoint that is running looks at.
+    checkpoint_hurries: Arc<AtomicBool>,
     puts_allowed: bool,
     /// The guard does not name what is durable yet (rule U12).
     guard_behind: bool,
@@ -645,6 +651,8 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
         let uncommitted = self.parts.engine.unit_of_work_bytes();
         self.parts.store.set_reserved(uncommitted);
         let fraction = self.parts.store.pressure().fraction();
+        self.checkpoint_hurries
+            .store(fraction > CHECKPOINT_HURRIES_ABOVE, Ordering::Relaxed);
         let above = (fraction - PUTS_SLOWED_ABOVE) / (PUTS_REFUSED_ABOVE - PUTS_SLOWED_ABOVE);
         self.put_delays.0 = delay_ms(above);
         self.slow_puts();
@@ -696,8 +704,12 @@ impl<L: RecordLog, R: RowStore> EngineThread<L, R> {
             return Ok(());
         };
         self.checkpoint_running = true;
+        let hurries = self.checkpoint_hurries.clone();
         self.runtime.spawn_blocking(move || {
             let done = job.run(&mut |bytes| {
+                if hurries.load(Ordering::Relaxed) {
+                    return;
+                }
                 #[allow(clippy::cast_precision_loss, reason = "a pace, not a sum")]
                 let seconds = bytes as f64 / CHECKPOINT_BYTES_PER_SECOND;
                 std::thread::sleep(Duration::from_secs_f64(seconds));

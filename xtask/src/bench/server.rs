@@ -187,6 +187,22 @@ pub(super) struct Tls {
     directory: PathBuf,
 }
 
+/// The beginning of the configuration of a node, up to where it listens; everything else is as it comes.
+fn node(data: &str) -> String {
+    format!(
+        "[cluster]\nname = \"bench\"\n[node]\nname = \"n1\"\nid = 1\ndata_dir = \"{data}\"\nqmgrs = [\"QM1\"]\n\
+         [listen]\nmq = \"127.0.0.1:0\"\n"
+    )
+}
+
+/// Writes the configuration of a node that listens without TLS, and returns where it is.
+pub(super) fn plain(directory: &Path) -> Result<String, String> {
+    let path = |name: &str| directory.join(name).to_string_lossy().into_owned();
+    let config = path("plain.toml");
+    fs::write(&config, node(&path("data"))).map_err(|e| format!("{config}: {e}"))?;
+    Ok(config)
+}
+
 impl Tls {
     /// Issues the certificates and writes the configuration of a node.
     pub(super) fn prepare(binary: &Path, directory: &Path) -> Result<Self, String> {
@@ -224,12 +240,10 @@ impl Tls {
                 return Err(format!("issue a certificate: {why}"));
             }
         }
-        // The storage is that of `dev`, so that only TLS differs.
         let config = format!(
-            "[cluster]\nname = \"bench\"\n[node]\nname = \"n1\"\nid = 1\ndata_dir = \"{}\"\nqmgrs = [\"QM1\"]\n\
-             [listen]\nmq = \"127.0.0.1:0\"\npeer = \"127.0.0.1:0\"\n[tls]\ncert = \"QM1.crt\"\nkey = \"QM1.key\"\nca = \"ca.crt\"\n\
-             [auth]\nadmin_peers = [\"CN=admin,O=FerryMQ\"]\n[storage]\nsegment = \"16MiB\"\njournal = \"128MiB\"\n",
-            text("tls-data")
+            "{}peer = \"127.0.0.1:0\"\n[tls]\ncert = \"QM1.crt\"\nkey = \"QM1.key\"\nca = \"ca.crt\"\n\
+             [auth]\nadmin_peers = [\"CN=admin,O=FerryMQ\"]\n",
+            node(&text("tls-data"))
         );
         fs::write(tls.config(), config).map_err(|e| format!("{}: {e}", tls.config()))?;
         Ok(tls)
