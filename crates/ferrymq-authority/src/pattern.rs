@@ -152,6 +152,16 @@ impl fmt::Display for PeerMismatch {
 impl core::error::Error for PeerMismatch {}
 
 impl PeerPattern {
+    /// How much it says: elements, and those of them without `*`.
+    pub(crate) fn rank(&self) -> (usize, usize) {
+        let exact =
+            |(_, value): &&(DnAttributeType, ValuePattern)| !value.open_start && !value.open_end;
+        (
+            self.elements.len(),
+            self.elements.iter().filter(exact).count(),
+        )
+    }
+
     /// Compares it with the subject of a certificate and the certificate's serial number (the bytes of its encoding, big end first).
     ///
     /// # Errors

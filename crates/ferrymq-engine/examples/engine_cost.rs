@@ -91,6 +91,7 @@ fn definitions() -> QueueManager {
         queues: BTreeMap::from([(name, queue)]),
         channels: BTreeMap::new(),
         processes: BTreeMap::new(),
+        channel_rules: BTreeMap::new(),
         node: 1,
     }
 }

@@ -8,8 +8,9 @@ use bytes::Bytes;
 use prost::Message as _;
 
 use ferrymq_objects::{
-    Action, Applied, Attributes, Channel, Command, CommandError, Definitions, DeleteKind,
-    ObjectKind, Process, Queue, QueueManager, QueueManagerAttributes, Remembered, RequestId,
+    Action, Applied, Attributes, Channel, ChannelRule, ChannelRuleType, Command, CommandError,
+    Definitions, DeleteKind, ObjectKind, Process, Queue, QueueManager, QueueManagerAttributes,
+    Remembered, RequestId, RuleChange,
 };
 use ferrymq_proto::storage::{FormatError, attribute_from_stored, attribute_to_stored};
 use ferrymq_proto::storage_v1 as pb;
@@ -57,6 +58,17 @@ pub(crate) fn encode_command(command: &Command) -> Bytes {
         } => Pb::Alter(pb::AlterObject {
             kind: kind.type_word().to_owned(),
             name: name.clone(),
+            attributes: attributes_to_proto(attributes),
+        }),
+        Action::SetChannelRule {
+            profile,
+            rule_type,
+            attributes,
+            change,
+        } => Pb::SetChannelRule(pb::SetChannelRule {
+            profile: profile.clone(),
+            r#type: rule_type.type_word().to_owned(),
+            action: change.type_word().to_owned(),
             attributes: attributes_to_proto(attributes),
         }),
         Action::Delete { kind, name } => Pb::Delete(pb::DeleteObject {
@@ -110,6 +122,14 @@ pub(crate) fn decode_command(bytes: &Bytes) -> Result<Command, FormatError> {
             kind: kind(&alter.kind)?,
             name: alter.name,
             attributes: attributes_from_proto(alter.attributes)?,
+        },
+        Pb::SetChannelRule(set) => Action::SetChannelRule {
+            rule_type: ChannelRuleType::from_type_word(&set.r#type)
+                .ok_or_else(|| value("type", &set.r#type))?,
+            change: RuleChange::from_type_word(&set.action)
+                .ok_or_else(|| value("action", &set.action))?,
+            attributes: attributes_from_proto(set.attributes)?,
+            profile: set.profile,
         },
         Pb::Delete(delete) => Action::Delete {
             kind: if delete.kind == ANY_CHANNEL {
@@ -216,6 +236,7 @@ pub(crate) enum DefinitionRow {
     Queue(QueueManagerName, Box<Queue>),
     Channel(QueueManagerName, Box<Channel>),
     Process(QueueManagerName, Box<Process>),
+    ChannelRules(QueueManagerName, String, Vec<ChannelRule>),
 }
 
 /// The row of a queue manager without its objects.
@@ -258,6 +279,26 @@ pub(crate) fn encode_process(queue_manager: &QueueManagerName, process: &Process
     ))
 }
 
+/// The row of the channel authentication records of a profile.
+pub(crate) fn encode_channel_rules(
+    queue_manager: &QueueManagerName,
+    profile: &str,
+    rules: &[ChannelRule],
+) -> Vec<u8> {
+    definition(pb::definition_row::Definition::ChannelRules(
+        pb::ChannelRules {
+            queue_manager: queue_manager.to_string(),
+            profile: profile.to_owned(),
+            rules: rules
+                .iter()
+                .map(|rule| pb::ChannelRule {
+                    attributes: attributes_to_proto(&rule.to_attributes()),
+                })
+                .collect(),
+        },
+    ))
+}
+
 fn definition(definition: pb::definition_row::Definition) -> Vec<u8> {
     pb::DefinitionRow {
         definition: Some(definition),
@@ -284,6 +325,7 @@ pub(crate) fn decode_definition(bytes: &[u8]) -> Result<DefinitionRow, FormatErr
                     queues: Default::default(),
                     channels: Default::default(),
                     processes: Default::default(),
+                    channel_rules: Default::default(),
                     node: stored.node,
                 }))
             }
@@ -301,6 +343,16 @@ pub(crate) fn decode_definition(bytes: &[u8]) -> Result<DefinitionRow, FormatErr
                     queue_manager_name(&stored.queue_manager)?,
                     Box::new(channel),
                 )
+            }
+            Definition::ChannelRules(stored) => {
+                let rules = stored.rules.into_iter().map(|rule| {
+                    let attributes = attributes_from_proto(rule.attributes)?;
+                    ChannelRule::from_attributes(&stored.profile, &attributes)
+                        .map_err(|e| value("attributes", e))
+                });
+                let rules = rules.collect::<Result<_, _>>()?;
+                let name = queue_manager_name(&stored.queue_manager)?;
+                DefinitionRow::ChannelRules(name, stored.profile, rules)
             }
             Definition::Process(stored) => {
                 let attributes = attributes_from_proto(stored.attributes)?;
@@ -339,6 +391,11 @@ pub(crate) fn insert_definition(
             owner(definitions, &name)?
                 .channels
                 .insert(channel.base().name.clone(), *channel);
+        }
+        DefinitionRow::ChannelRules(name, profile, rules) => {
+            owner(definitions, &name)?
+                .channel_rules
+                .insert(profile, rules);
         }
         DefinitionRow::Process(name, process) => {
             owner(definitions, &name)?

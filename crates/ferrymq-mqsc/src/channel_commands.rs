@@ -4,7 +4,7 @@ use ferrymq_types::QueueManagerName;
 
 use crate::SyntaxError;
 use crate::lex::Clause;
-use crate::parse::{Clauses, bad_name, channel_name, once, value, wrong, yes_no};
+use crate::parse::{Clauses, bad_name, channel_name, choice, once, value, wrong, yes_no};
 use crate::statement::{ResolveAction, Statement, StopMode, StopStatus};
 
 /// Highest `SEQNUM`.
@@ -28,24 +28,6 @@ pub(crate) fn start_channel(second: &Clause, rest: Clauses) -> Result<Statement,
         name,
         ignore_state: ignore.unwrap_or(false),
     })
-}
-
-/// One of a fixed set of words.
-fn choice<T: Copy>(
-    clause: &Clause,
-    all: &[T],
-    word: impl Fn(T) -> &'static str,
-) -> Result<T, SyntaxError> {
-    let item = value(clause)?;
-    let given = item.text.to_ascii_uppercase();
-    all.iter()
-        .copied()
-        .find(|v| word(*v) == given)
-        .ok_or_else(|| {
-            let allowed: Vec<&str> = all.iter().map(|v| word(*v)).collect();
-            let message = format!("allowed is {}", allowed.join(", "));
-            SyntaxError::at(item.end, &item.text, message).suggest(allowed)
-        })
 }
 
 pub(crate) fn stop_channel(second: &Clause, rest: Clauses) -> Result<Statement, SyntaxError> {

@@ -1,6 +1,6 @@
 //! What DISPLAY finds.
 
-use ferrymq_objects::{AttributeValue, Channel, Queue, QueueManager};
+use ferrymq_objects::{AttributeValue, Channel, ChannelRule, Queue, QueueManager};
 
 use crate::display_table::{CHANNEL_STATUS, QUEUE_RUNTIME, QUEUE_STATUS};
 use crate::statement::{Display, DisplayNoun, Filter, FilterValue, Operator, Pattern, Requested};
@@ -70,6 +70,14 @@ pub fn display(
             keys: vec![("QMNAME", text(queue_manager.attributes.name.as_str()))],
             rest: queue_manager.attributes.displayed(),
         }],
+        DisplayNoun::ChannelRule { rule_type } => queue_manager
+            .channel_rules
+            .values()
+            .flatten()
+            .filter(|r| rule_type.is_none_or(|t| r.rule_type == t))
+            .filter(|r| display.name.matches(&r.profile))
+            .map(channel_rule)
+            .collect(),
         DisplayNoun::QueueStatus => queue_manager
             .queues
             .values()
@@ -162,6 +170,36 @@ fn queue_status(queue: &Queue, status: &RuntimeStatus) -> Option<Found> {
             .collect(),
     })
 }
+
+fn channel_rule(rule: &ChannelRule) -> Found {
+    Found {
+        heading: "AMQ8878I: Display channel authentication record details.",
+        keys: vec![
+            ("CHLAUTH", text(&rule.profile)),
+            ("TYPE", word(rule.rule_type.type_word())),
+        ],
+        rest: rule.displayed(),
+    }
+}
+
+/// A channel authentication record with everything that there is to show.
+#[must_use]
+pub fn displayed_rule(rule: &ChannelRule) -> DisplayedObject {
+    let all = Display {
+        noun: DisplayNoun::ChannelRule { rule_type: None },
+        name: Pattern::Exact(rule.profile.clone()),
+        filter: None,
+        requested: Requested::All,
+        connection_name: None,
+        transmission_queue: None,
+    };
+    choose(&all, channel_rule(rule))
+}
+
+/// What tells a channel authentication record from others: always shown.
+const RULE_KEYS: [&str; 7] = [
+    "ADDRLIST", "USERLIST", "CLNTUSER", "QMNAME", "SSLPEER", "SSLCERTI", "ADDRESS",
+];
 
 fn channel_statuses(display: &Display, saved: bool, status: &RuntimeStatus) -> Vec<Found> {
     let wanted = |value: &Option<String>, has: &str| {
@@ -297,8 +335,10 @@ fn choose(display: &Display, found: Found) -> DisplayedObject {
         Requested::These(_) => false,
     };
     let filtered = display.filter.as_ref().map(|f| f.keyword.as_str());
+    let of_rule = matches!(display.noun, DisplayNoun::ChannelRule { .. });
     let asked = |keyword: &str| {
         everything
+            || (of_rule && RULE_KEYS.contains(&keyword))
             || filtered == Some(keyword)
             || match &display.requested {
                 Requested::These(these) => these.iter().any(|t| t == keyword),
@@ -309,7 +349,10 @@ fn choose(display: &Display, found: Found) -> DisplayedObject {
     let mut keys = found.keys.into_iter();
     let lead: Vec<_> = keys.by_ref().take(2).collect();
     let mut rest: Vec<_> = keys.chain(asked_for).collect();
-    rest.sort_by_key(|(k, _)| *k);
+    // Records have an order of their own.
+    if !of_rule {
+        rest.sort_by_key(|(k, _)| *k);
+    }
     DisplayedObject {
         heading: found.heading.to_owned(),
         pairs: lead
@@ -344,7 +387,9 @@ impl DisplayedObject {
                 None => keyword.clone(),
                 Some(value) => format!("{keyword}({})", printed(value)),
             };
-            let short = cell.chars().count() <= CELL_MAX;
+            // A list begins on a line of its own.
+            let listed = matches!(value, Some(AttributeValue::List(_)));
+            let short = cell.chars().count() <= CELL_MAX && !listed;
             match left.take() {
                 Some(first) if short => lines.push(format!("   {first:<COLUMN$}{cell}")),
                 Some(first) => {

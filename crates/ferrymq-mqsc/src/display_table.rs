@@ -2,8 +2,8 @@
 
 use ferrymq_objects::{
     AttributeForm, AttributeProblem, AttributeValue, MessageSpeed, any_channel_attribute,
-    any_queue_attribute, mqsc_date, mqsc_time, process_attribute, process_attributes,
-    queue_manager_attribute, queue_manager_attributes,
+    any_queue_attribute, channel_rule_attribute, channel_rule_attributes, mqsc_date, mqsc_time,
+    process_attribute, process_attributes, queue_manager_attribute, queue_manager_attributes,
 };
 use ferrymq_objects::{ObjectClass, ObjectKind};
 use ferrymq_types::{Timestamp, UnitOfWorkId};
@@ -136,6 +136,7 @@ pub(crate) struct Shown {
     pub(crate) keyword: &'static str,
     pub(crate) number: bool,
     pub(crate) flag: bool,
+    pub(crate) list: bool,
 }
 
 fn of_spec(spec: &'static ferrymq_objects::AttributeSpec) -> Shown {
@@ -145,6 +146,7 @@ fn of_spec(spec: &'static ferrymq_objects::AttributeSpec) -> Shown {
         keyword: spec.keyword,
         number,
         flag: spec.form == AttributeForm::Flag,
+        list: matches!(spec.form, AttributeForm::List { .. }),
     }
 }
 
@@ -153,6 +155,7 @@ const fn plain(keyword: &'static str, number: bool) -> Shown {
         keyword,
         number,
         flag: false,
+        list: false,
     }
 }
 
@@ -191,6 +194,13 @@ pub(crate) fn shown(noun: DisplayNoun, word: &str) -> Result<Shown, AttributePro
             "PROCESS" => Ok(plain("PROCESS", false)),
             other => process_attribute(other).map(of_spec),
         },
+        DisplayNoun::ChannelRule { rule_type } => match word {
+            "CHLAUTH" => Ok(plain("CHLAUTH", false)),
+            "TYPE" => Ok(plain("TYPE", false)),
+            "ALTDATE" => Ok(plain("ALTDATE", false)),
+            "ALTTIME" => Ok(plain("ALTTIME", false)),
+            other => channel_rule_attribute(rule_type, other).map(of_spec),
+        },
         DisplayNoun::QueueManager => match word {
             "QMNAME" => Ok(plain("QMNAME", false)),
             other => queue_manager_attribute(other).map(of_spec),
@@ -228,6 +238,10 @@ pub(crate) fn shown_words(noun: DisplayNoun) -> Vec<&'static str> {
             words.extend(of_kinds(ObjectClass::Channel));
         }
         DisplayNoun::Process => words.extend(process_attributes().map(|s| s.keyword)),
+        DisplayNoun::ChannelRule { rule_type } => {
+            words.extend(["TYPE", "MATCH", "ALTDATE", "ALTTIME"]);
+            words.extend(channel_rule_attributes(rule_type).map(|s| s.keyword));
+        }
         DisplayNoun::QueueManager => words.extend(queue_manager_attributes().map(|s| s.keyword)),
         DisplayNoun::QueueStatus => words.extend(QUEUE_STATUS.iter().map(|r| r.keyword)),
         DisplayNoun::ChannelStatus { .. } => {

@@ -13,6 +13,7 @@
 )]
 
 mod channel_commands;
+mod channel_rule_commands;
 mod display;
 mod display_table;
 mod error;
@@ -26,13 +27,13 @@ mod status;
 mod tests;
 mod words;
 
-pub use display::{DisplayedObject, display};
+pub use display::{DisplayedObject, display, displayed_rule};
 pub use error::SyntaxError;
 pub use parse::parse;
 pub use report::{Answer, Report};
 pub use script::{COMMAND_LENGTH_MAX, FedLine, LINE_LENGTH_MAX, ScriptError, ScriptReader};
 pub use statement::{
-    Display, DisplayNoun, Filter, FilterValue, Operator, Pattern, Requested, ResolveAction,
-    Statement, StopMode, StopStatus,
+    ChannelCheck, Display, DisplayNoun, Filter, FilterValue, Operator, Pattern, Requested,
+    ResolveAction, Statement, StopMode, StopStatus,
 };
 pub use status::{ChannelState, ChannelStatus, QueueStatus, RuntimeStatus};

@@ -9,11 +9,12 @@ use ferrymq_types::{ChannelName, NameError, QueueName};
 use crate::channel_commands::{
     ping_channel, reset_channel, resolve_channel, start_channel, stop_channel,
 };
+use crate::channel_rule_commands::{profile, refresh_security, rule_type, set_channel_rule};
 use crate::display_table::{shown, shown_words};
 use crate::lex::{Clause, Item, lex};
 use crate::statement::{
-    Display, DisplayNoun, Filter, FilterValue, Operator, Pattern, Requested, Statement,
-    settable_words,
+    ChannelCheck, Display, DisplayNoun, Filter, FilterValue, Operator, Pattern, Requested,
+    Statement, settable_words,
 };
 use crate::{SyntaxError, words};
 
@@ -95,6 +96,9 @@ fn statement(
             "QUEUE" | "QLOCAL" | "QREMOTE" | "QALIAS" | "QMODEL" | "CHANNEL" | "QMGR" | "QSTATUS",
         )
         | ("DISPLAY", "CHSTATUS" | "PROCESS") => display(noun, second, rest),
+        ("DISPLAY", "CHLAUTH") => display(noun, second, rest),
+        ("SET", "CHLAUTH") => set_channel_rule(second, rest),
+        ("REFRESH", "SECURITY") => refresh_security(second, rest),
         ("START", "CHANNEL") => start_channel(second, rest),
         ("STOP", "CHANNEL") => stop_channel(second, rest),
         ("RESET", "CHANNEL") => reset_channel(second, rest),
@@ -177,6 +181,24 @@ pub(crate) fn yes_no(clause: &Clause) -> Result<bool, SyntaxError> {
     }
 }
 
+/// One of a fixed set of words.
+pub(crate) fn choice<T: Copy>(
+    clause: &Clause,
+    all: &[T],
+    word: impl Fn(T) -> &'static str,
+) -> Result<T, SyntaxError> {
+    let item = value(clause)?;
+    let given = item.text.to_ascii_uppercase();
+    all.iter()
+        .copied()
+        .find(|v| word(*v) == given)
+        .ok_or_else(|| {
+            let allowed: Vec<&str> = all.iter().map(|v| word(*v)).collect();
+            let message = format!("allowed is {}", allowed.join(", "));
+            SyntaxError::at(item.end, &item.text, message).suggest(allowed)
+        })
+}
+
 /// Sets a slot that may be set once.
 pub(crate) fn once<T>(slot: &mut Option<T>, clause: &Clause, value: T) -> Result<(), SyntaxError> {
     if slot.is_some() {
@@ -255,14 +277,14 @@ fn kind_and_rest(
 }
 
 /// Collects attributes; remembers the first that we do not have.
-struct Collector {
+pub(crate) struct Collector {
     attributes: Attributes,
     not_supported: Option<String>,
     of: String,
 }
 
 impl Collector {
-    fn new(of: String) -> Self {
+    pub(crate) fn new(of: String) -> Self {
         Self {
             attributes: Attributes::new(),
             not_supported: None,
@@ -271,7 +293,7 @@ impl Collector {
     }
 
     /// Reads one attribute. `find` is the table, `candidates` its words.
-    fn read(
+    pub(crate) fn read(
         &mut self,
         clause: &Clause,
         find: impl Fn(&str) -> Result<&'static AttributeSpec, AttributeProblem>,
@@ -304,6 +326,13 @@ impl Collector {
         let read = if spec.form == AttributeForm::Flag {
             no_value(clause)?;
             AttributeValue::Flag(on)
+        } else if let AttributeForm::List { .. } = spec.form {
+            let Some(items) = clause.items.as_deref() else {
+                return Err(wrong(clause, format!("{keyword} needs values in brackets")));
+            };
+            spec.form
+                .read_list(items.iter().map(|i| i.text.as_str()))
+                .map_err(|p| SyntaxError::at(clause.end, keyword, format!("{keyword} {p}")))?
         } else {
             let item = value(clause)?;
             spec.form
@@ -315,7 +344,7 @@ impl Collector {
             .map_err(|e| wrong(clause, e.to_string()))
     }
 
-    fn finish(self, make: impl FnOnce(Attributes) -> Statement) -> Statement {
+    pub(crate) fn finish(self, make: impl FnOnce(Attributes) -> Statement) -> Statement {
         match self.not_supported {
             Some(what) => Statement::NotSupported { what },
             None => make(self.attributes),
@@ -468,6 +497,29 @@ struct DisplayParts {
     view: Option<()>,
     typed: Option<()>,
     not_supported: Option<String>,
+    matching: Option<Matching>,
+    check: ChannelCheck,
+}
+
+/// `MATCH` of `DISPLAY CHLAUTH`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Matching {
+    Generic,
+    Exact,
+    RunCheck,
+}
+
+impl Matching {
+    const ALL: [Self; 4] = [Self::Generic, Self::Generic, Self::Exact, Self::RunCheck];
+    /// Every word with what it means; `ALL` is what is shown without one.
+    const WORDS: [&'static str; 4] = ["GENERIC", "ALL", "EXACT", "RUNCHECK"];
+
+    fn read(clause: &Clause) -> Result<Self, SyntaxError> {
+        let chosen = choice(clause, &Self::WORDS, core::convert::identity)?;
+        let place = Self::WORDS.iter().position(|w| *w == chosen);
+        let found = place.and_then(|at| Self::ALL.get(at));
+        Ok(found.copied().unwrap_or(Self::Generic))
+    }
 }
 
 fn display(noun: &str, second: &Clause, rest: Clauses) -> Result<Statement, SyntaxError> {
@@ -475,6 +527,7 @@ fn display(noun: &str, second: &Clause, rest: Clauses) -> Result<Statement, Synt
         "CHANNEL" => DisplayNoun::Channel { kind: None },
         "PROCESS" => DisplayNoun::Process,
         "QMGR" => DisplayNoun::QueueManager,
+        "CHLAUTH" => DisplayNoun::ChannelRule { rule_type: None },
         "QSTATUS" => DisplayNoun::QueueStatus,
         "CHSTATUS" => DisplayNoun::ChannelStatus { saved: false },
         other => DisplayNoun::Queue {
@@ -484,6 +537,8 @@ fn display(noun: &str, second: &Clause, rest: Clauses) -> Result<Statement, Synt
     let name = if display_noun == DisplayNoun::QueueManager {
         no_value(second)?;
         Pattern::Prefix(String::new())
+    } else if noun == "CHLAUTH" {
+        Pattern::new(&profile(second)?)
     } else {
         pattern(second)?
     };
@@ -497,6 +552,8 @@ fn display(noun: &str, second: &Clause, rest: Clauses) -> Result<Statement, Synt
         view: None,
         typed: None,
         not_supported: None,
+        matching: None,
+        check: ChannelCheck::default(),
     };
     for clause in rest {
         parts.read(noun, &clause)?;
@@ -504,6 +561,11 @@ fn display(noun: &str, second: &Clause, rest: Clauses) -> Result<Statement, Synt
     if let Some(what) = parts.not_supported {
         return Ok(Statement::NotSupported { what });
     }
+    let name = match parts.matching {
+        Some(Matching::RunCheck) => return check_channel(second, parts.check),
+        Some(Matching::Exact) => Pattern::Exact(value(second)?.text.clone()),
+        Some(Matching::Generic) | None => name,
+    };
     Ok(Statement::Display(Display {
         noun: parts.noun,
         name,
@@ -518,13 +580,55 @@ fn display(noun: &str, second: &Clause, rest: Clauses) -> Result<Statement, Synt
     }))
 }
 
+/// `DISPLAY CHLAUTH(channel) MATCH(RUNCHECK)`: what would happen to this partner.
+fn check_channel(second: &Clause, check: ChannelCheck) -> Result<Statement, SyntaxError> {
+    let channel = channel_name(second)?;
+    let missing = |what: &str| {
+        let message = format!("MATCH(RUNCHECK) needs {what}");
+        Err(SyntaxError::at(second.end, "", message))
+    };
+    if check.address.is_empty() {
+        return missing("ADDRESS");
+    }
+    if check.client_user.is_empty() == check.queue_manager.is_empty() {
+        return missing("one of CLNTUSER and QMNAME");
+    }
+    Ok(Statement::CheckChannel { channel, check })
+}
+
 impl DisplayParts {
+    fn read_rule(&mut self, clause: &Clause) -> Result<(), SyntaxError> {
+        match clause.keyword.as_str() {
+            "TYPE" => {
+                once(&mut self.typed, clause, ())?;
+                if !value(clause)?.text.eq_ignore_ascii_case("ALL") {
+                    let rule_type = Some(rule_type(clause)?);
+                    self.noun = DisplayNoun::ChannelRule { rule_type };
+                }
+                return Ok(());
+            }
+            "MATCH" => return once(&mut self.matching, clause, Matching::read(clause)?),
+            _ => {}
+        }
+        let slot = match clause.keyword.as_str() {
+            "ADDRESS" => &mut self.check.address,
+            "CLNTUSER" => &mut self.check.client_user,
+            "QMNAME" => &mut self.check.queue_manager,
+            "SSLPEER" => &mut self.check.peer_name,
+            "SSLCERTI" => &mut self.check.issuer_name,
+            _ => return Err(wrong(clause, "not a word of DISPLAY CHLAUTH")),
+        };
+        slot.clone_from(&value(clause)?.text);
+        Ok(())
+    }
+
     fn read(&mut self, noun: &str, clause: &Clause) -> Result<(), SyntaxError> {
         let valued = clause.items.is_some();
         match (self.noun, clause.keyword.as_str()) {
             (_, "ALL") if !valued => once(&mut self.all, clause, ()),
             (DisplayNoun::QueueManager, "WHERE") => Err(wrong(clause, "QMGR takes no WHERE")),
             (_, "WHERE") => self.read_filter(noun, clause),
+            (DisplayNoun::ChannelRule { .. }, _) if valued => self.read_rule(clause),
             (DisplayNoun::Queue { .. }, "TYPE" | "QTYPE") if valued => self.read_queue_type(clause),
             (DisplayNoun::Channel { .. }, "CHLTYPE" | "TYPE") if valued => {
                 once(&mut self.typed, clause, ())?;
@@ -653,13 +757,12 @@ impl DisplayParts {
             | Operator::LessOrEqual
             | Operator::GreaterOrEqual
             | Operator::Equal
-            | Operator::NotEqual => true,
-            Operator::Like | Operator::NotLike => !found.number,
-            // No attribute of today is a list.
+            | Operator::NotEqual => !found.list,
+            Operator::Like | Operator::NotLike => !found.number && !found.list,
             Operator::Contains
             | Operator::Excludes
             | Operator::ContainsLike
-            | Operator::ExcludesLike => false,
+            | Operator::ExcludesLike => found.list,
         };
         if !fits || found.flag {
             let message = format!("{} cannot be compared so", found.keyword);

@@ -22,6 +22,7 @@ pub struct Answer {
 }
 
 const CHANNEL_STATUS_NOT_FOUND: ReasonCode = ReasonCode::new(3065);
+const CHANNEL_RULE_NOT_FOUND: ReasonCode = ReasonCode::new(3338);
 const COMMAND_FAILED: ReasonCode = ReasonCode::new(3008);
 const CHANNEL_IN_DOUBT: ReasonCode = ReasonCode::new(4025);
 const CHANNEL_TYPE_ERROR: ReasonCode = ReasonCode::new(4034);
@@ -57,6 +58,9 @@ impl Answer {
         let (id, text) = match applied {
             Applied::QueueManagerCreated { .. } => ("AMQ8003I", "FerryMQ queue manager created."),
             Applied::QueueManagerAltered => ("AMQ8005I", "FerryMQ queue manager changed."),
+            Applied::ChannelRulesSet { .. } => {
+                ("AMQ8877I", "FerryMQ channel authentication record set.")
+            }
             Applied::Created { kind, .. } | Applied::Replaced { kind, .. } => of(
                 kind,
                 ("AMQ8006I", "FerryMQ queue created."),
@@ -131,6 +135,26 @@ impl Answer {
         Self::done("AMQ8022I", "FerryMQ queue cleared.")
     }
 
+    /// `REFRESH SECURITY`.
+    #[must_use]
+    pub fn security_refreshed() -> Self {
+        Self::done("AMQ8560I", "FerryMQ security cache refreshed.")
+    }
+
+    /// The record that would decide of a partner, and what would become of it.
+    #[must_use]
+    pub fn channel_checked(message: &OperatorMessage, rule: Option<DisplayedObject>) -> Self {
+        let objects: Vec<DisplayedObject> = rule.into_iter().collect();
+        let mut lines: Vec<String> = objects.iter().flat_map(DisplayedObject::lines).collect();
+        lines.push(clean(&message.to_string()));
+        Self {
+            lines,
+            reason: ReasonCode::NONE,
+            syntax_error: false,
+            objects,
+        }
+    }
+
     /// `PING QMGR`.
     #[must_use]
     pub fn queue_manager_pinged() -> Self {
@@ -162,6 +186,10 @@ impl Answer {
             ),
             CHANNEL_NOT_FOUND => ("AMQ8227E", format!("Channel {object} not found.")),
             CHANNEL_STATUS_NOT_FOUND => ("AMQ8420I", "Channel Status not found.".to_owned()),
+            CHANNEL_RULE_NOT_FOUND => (
+                "AMQ8884E",
+                "FerryMQ channel authentication record not found.".to_owned(),
+            ),
             CHANNEL_IN_USE => ("AMQ9514E", format!("Channel '{object}' is in use.")),
             CHANNEL_NOT_ACTIVE => (
                 "AMQ9533W",
@@ -223,6 +251,7 @@ impl Answer {
         if objects.is_empty() {
             let reason = match display.noun {
                 DisplayNoun::ChannelStatus { .. } => CHANNEL_STATUS_NOT_FOUND,
+                DisplayNoun::ChannelRule { .. } => CHANNEL_RULE_NOT_FOUND,
                 DisplayNoun::Queue { .. }
                 | DisplayNoun::Channel { .. }
                 | DisplayNoun::Process

@@ -3,7 +3,8 @@
 use core::fmt;
 
 use ferrymq_objects::{
-    Action, AttributeSpec, AttributeValue, Attributes, DeleteKind, ObjectClass, ObjectKind,
+    Action, AttributeSpec, AttributeValue, Attributes, ChannelRuleType, DeleteKind, ObjectClass,
+    ObjectKind, RuleChange,
 };
 use ferrymq_types::{ChannelName, QueueManagerName, QueueName};
 
@@ -97,6 +98,26 @@ pub enum Statement {
         /// `DATALEN`: bytes of test data, 16 to 32 768.
         data_length: u32,
     },
+    /// `SET CHLAUTH`.
+    SetChannelRule {
+        /// The channels: a name, or a pattern with `*`.
+        profile: String,
+        /// `TYPE`.
+        rule_type: ChannelRuleType,
+        /// What is given.
+        attributes: Attributes,
+        /// `ACTION`.
+        change: RuleChange,
+    },
+    /// `DISPLAY CHLAUTH` with `MATCH(RUNCHECK)`: the record that would decide of a partner.
+    CheckChannel {
+        /// The channel.
+        channel: ChannelName,
+        /// The partner.
+        check: ChannelCheck,
+    },
+    /// `REFRESH SECURITY`.
+    RefreshSecurity,
     /// `CLEAR QLOCAL`.
     ClearQueue {
         /// The queue.
@@ -111,6 +132,21 @@ pub enum Statement {
         /// Such as `SET CHLAUTH`, or `attribute CLUSTER of QLOCAL`.
         what: String,
     },
+}
+
+/// A partner that may ask for a channel one day.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ChannelCheck {
+    /// `ADDRESS`: where it comes from.
+    pub address: String,
+    /// `CLNTUSER`: an application of this user; blank for a queue manager.
+    pub client_user: String,
+    /// `QMNAME`: this queue manager; blank for an application.
+    pub queue_manager: String,
+    /// `SSLPEER`: the subject of its certificate; blank for none.
+    pub peer_name: String,
+    /// `SSLCERTI`: the issuer of its certificate.
+    pub issuer_name: String,
 }
 
 /// How a channel is stopped. `MODE`.
@@ -178,6 +214,11 @@ pub enum DisplayNoun {
     Process,
     /// `QMGR`.
     QueueManager,
+    /// `CHLAUTH`.
+    ChannelRule {
+        /// `TYPE`.
+        rule_type: Option<ChannelRuleType>,
+    },
     /// `QSTATUS`.
     QueueStatus,
     /// `CHSTATUS`.
@@ -370,7 +411,20 @@ impl Statement {
                 purge: _,
                 ignore_state: _,
             } => Some(Action::Delete { kind, name }),
+            Self::SetChannelRule {
+                profile,
+                rule_type,
+                attributes,
+                change,
+            } => Some(Action::SetChannelRule {
+                profile,
+                rule_type,
+                attributes,
+                change,
+            }),
             Self::Display(_)
+            | Self::CheckChannel { .. }
+            | Self::RefreshSecurity
             | Self::StartChannel { .. }
             | Self::StopChannel { .. }
             | Self::ResetChannel { .. }
@@ -536,11 +590,42 @@ impl fmt::Display for Statement {
                 "PING CHANNEL({}) DATALEN({data_length})",
                 quote(name.as_str())
             ),
+            Self::SetChannelRule {
+                profile,
+                rule_type,
+                attributes,
+                change,
+            } => {
+                let of_type = rule_type.type_word();
+                write!(f, "SET CHLAUTH({}) TYPE({of_type})", quote(profile))?;
+                write_attributes(f, attributes)?;
+                write!(f, " ACTION({})", change.type_word())
+            }
+            Self::CheckChannel { channel, check } => {
+                let channel = quote(channel.as_str());
+                write!(f, "DISPLAY CHLAUTH({channel}) MATCH(RUNCHECK)")?;
+                check.fmt(f)
+            }
+            Self::RefreshSecurity => f.write_str("REFRESH SECURITY"),
             Self::ClearQueue { name } => write!(f, "CLEAR QLOCAL({})", quote(name.as_str())),
             Self::PingQueueManager => f.write_str("PING QMGR"),
             Self::End => f.write_str("END"),
             Self::NotSupported { what } => f.write_str(what),
         }
+    }
+}
+
+impl fmt::Display for ChannelCheck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts = [
+            ("ADDRESS", &self.address),
+            ("CLNTUSER", &self.client_user),
+            ("QMNAME", &self.queue_manager),
+            ("SSLPEER", &self.peer_name),
+            ("SSLCERTI", &self.issuer_name),
+        ];
+        let mut given = parts.into_iter().filter(|(_, text)| !text.is_empty());
+        given.try_for_each(|(keyword, text)| write!(f, " {keyword}({})", quote(text)))
     }
 }
 
@@ -601,6 +686,16 @@ impl fmt::Display for Display {
             }
             DisplayNoun::Process => write!(f, "DISPLAY PROCESS({name})")?,
             DisplayNoun::QueueManager => f.write_str("DISPLAY QMGR")?,
+            DisplayNoun::ChannelRule { rule_type } => {
+                write!(f, "DISPLAY CHLAUTH({name})")?;
+                if let Some(rule_type) = rule_type {
+                    write!(f, " TYPE({})", rule_type.type_word())?;
+                }
+                // A pattern would be read as the beginning of profiles.
+                if let Pattern::Exact(_) = self.name {
+                    f.write_str(" MATCH(EXACT)")?;
+                }
+            }
             DisplayNoun::QueueStatus => write!(f, "DISPLAY QSTATUS({name})")?,
             DisplayNoun::ChannelStatus { saved } => {
                 let view = if saved { "SAVED" } else { "CURRENT" };

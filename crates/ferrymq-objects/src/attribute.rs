@@ -21,6 +21,13 @@ pub enum AttributeForm {
         /// Characters allowed.
         max: usize,
     },
+    /// Up to `items` texts of at most `item` characters each.
+    List {
+        /// Texts allowed.
+        items: usize,
+        /// Characters of each.
+        item: usize,
+    },
     /// One of these words.
     Words(&'static [&'static str]),
     /// A word that stands alone, and its opposite with `NO` in front.
@@ -48,9 +55,13 @@ impl AttributeForm {
     pub fn allowed(self) -> String {
         match self {
             Self::Number { min, max } => format!("a number from {min} to {max}"),
+            Self::Text { max: 0 } => "blank".to_owned(),
             Self::Text { max } => {
                 format!("text of at most {max} characters without control characters")
             }
+            Self::List { items, item } => format!(
+                "at most {items} texts of at most {item} characters without control characters"
+            ),
             Self::Words(words) => words.join(", "),
             Self::Flag => "no value: the word stands alone".to_owned(),
             Self::QueueName => {
@@ -99,6 +110,7 @@ impl AttributeForm {
             | Self::QueueManagerName
             | Self::ProcessName
             | Self::ConnectionName => Some(AttributeValue::text(trimmed)),
+            Self::List { .. } => return self.read_list([text]),
             Self::Flag => None,
         };
         let refused = || AttributeProblem::Value {
@@ -106,6 +118,21 @@ impl AttributeForm {
             allowed: self.allowed(),
         };
         let value = value.ok_or_else(refused)?;
+        self.check(&value)?;
+        Ok(value)
+    }
+
+    /// Reads the value of a list from its items, with their quotes removed. Blank items are none.
+    ///
+    /// # Errors
+    /// [`AttributeProblem::Value`] if the attribute does not take it.
+    pub fn read_list<'a>(
+        self,
+        items: impl IntoIterator<Item = &'a str>,
+    ) -> Result<AttributeValue, AttributeProblem> {
+        let items = items.into_iter().map(|i| i.trim_end_matches(' '));
+        let items = items.filter(|i| !i.is_empty()).map(str::to_owned);
+        let value = AttributeValue::List(items.collect());
         self.check(&value)?;
         Ok(value)
     }
@@ -120,6 +147,9 @@ impl AttributeForm {
         let good = match (self, value) {
             (Self::Number { min, max }, AttributeValue::Number(n)) => (min..=max).contains(n),
             (Self::Text { max }, AttributeValue::Text(t)) => printable(t, max),
+            (Self::List { items, item }, AttributeValue::List(list)) => {
+                list.len() <= items && list.iter().all(|i| printable(i, item))
+            }
             (Self::Words(words), AttributeValue::Word(w)) => words.contains(&w.as_str()),
             (Self::Flag, AttributeValue::Flag(_)) => true,
             (Self::QueueName, AttributeValue::Text(t)) => t.is_empty() || QueueName::new(t).is_ok(),
@@ -137,6 +167,7 @@ impl AttributeForm {
             (
                 Self::Number { .. }
                 | Self::Text { .. }
+                | Self::List { .. }
                 | Self::Words(_)
                 | Self::Flag
                 | Self::QueueName

@@ -3,7 +3,8 @@
 use ferrymq_types::{ObjectId, QueueManagerId, QueueManagerName, ReasonCode, Timestamp};
 
 use crate::attribute::{AttributeError, AttributeProblem, Attributes};
-use crate::{ObjectClass, ObjectKind};
+use crate::channel_rule::{RULE_LIST_MAX, RULES_OF_PROFILE_MAX};
+use crate::{ChannelRuleProblem, ChannelRuleType, ObjectClass, ObjectKind, RuleChange};
 
 /// Chosen at random by whoever proposes a command: a command that is proposed again, because its answer was lost, takes
 /// effect once and has the same answer.
@@ -65,6 +66,17 @@ pub enum Action {
     AlterQueueManager {
         /// What changes.
         attributes: Attributes,
+    },
+    /// `SET CHLAUTH`.
+    SetChannelRule {
+        /// The channels: a name, or a pattern with `*`.
+        profile: String,
+        /// `TYPE`.
+        rule_type: ChannelRuleType,
+        /// What is given.
+        attributes: Attributes,
+        /// `ACTION`.
+        change: RuleChange,
     },
     /// `DELETE`. Whether messages or handles stand against it is known to the queue manager, which asks before it proposes.
     Delete {
@@ -141,6 +153,11 @@ pub enum Applied {
         /// Its id.
         id: ObjectId,
     },
+    /// The channel authentication records of a profile changed.
+    ChannelRulesSet {
+        /// The profile.
+        profile: String,
+    },
     /// An object is gone.
     Deleted {
         /// Its kind.
@@ -213,6 +230,14 @@ pub enum CommandError {
         /// What is wrong with it.
         why: String,
     },
+    /// A channel authentication record is there, or is not.
+    #[error("channel authentication record of {profile}: {problem:?}")]
+    ChannelRule {
+        /// The profile.
+        profile: String,
+        /// What is wrong.
+        problem: ChannelRuleProblem,
+    },
     /// An attribute is not known, not allowed, or missing.
     #[error(transparent)]
     Attribute(#[from] AttributeError),
@@ -256,6 +281,11 @@ impl CommandError {
                 }
             }
             Self::Name { .. } => 2152,
+            Self::ChannelRule { problem, .. } => match problem {
+                ChannelRuleProblem::Exists => 3337,
+                ChannelRuleProblem::NotFound => 3338,
+                ChannelRuleProblem::TooMany => 3334,
+            },
             Self::Attribute(_) => 4005,
         })
     }
@@ -305,6 +335,22 @@ impl CommandError {
                 "AMQ8424E",
                 format!("Error detected in a name keyword: '{name}': {why}."),
             ),
+            Self::ChannelRule { profile, problem } => match problem {
+                ChannelRuleProblem::Exists => message(
+                    "AMQ8871E",
+                    format!("FerryMQ channel authentication record of {profile} already exists."),
+                ),
+                ChannelRuleProblem::NotFound => message(
+                    "AMQ8884E",
+                    format!("FerryMQ channel authentication record of {profile} not found."),
+                ),
+                ChannelRuleProblem::TooMany => message(
+                    "FMQ8002E",
+                    format!(
+                        "Profile {profile} would have more than {RULES_OF_PROFILE_MAX} channel authentication records, or one of them more than {RULE_LIST_MAX} entries."
+                    ),
+                ),
+            },
             Self::Attribute(error) => {
                 let id = match (&error.problem, error.keyword.as_str()) {
                     (AttributeProblem::Required, "CONNAME") => "AMQ8214E",

@@ -8,11 +8,12 @@ use ferrymq_types::{
 };
 
 use crate::attribute::{Attributes, shorten};
+use crate::channel_rule::{RuleError, change_rules, is_channel_profile};
 use crate::command::DeleteKind;
 use crate::table::Tabled;
 use crate::{
-    Action, Applied, Channel, Command, CommandError, ObjectClass, ObjectKind, Process, Queue,
-    QueueManager, QueueManagerAttributes, Remembered,
+    Action, Applied, Channel, ChannelRule, Command, CommandError, ObjectClass, ObjectKind, Process,
+    Queue, QueueManager, QueueManagerAttributes, Remembered, RuleChange,
 };
 
 /// How many answers are remembered for repeated requests.
@@ -144,6 +145,16 @@ impl Definitions {
                     alter(*kind, &process_name(name)?, attributes, now, queue_manager)
                 }
             },
+            Action::SetChannelRule {
+                profile,
+                rule_type,
+                attributes,
+                change,
+            } => {
+                let mut rule = ChannelRule::from_command(profile, *rule_type, attributes)?;
+                rule.altered = now;
+                set_channel_rule(queue_manager, rule, *change, attributes)
+            }
             Action::Delete { kind, name } => match kind.class() {
                 ObjectClass::Queue => delete(*kind, &queue_name(name)?, queue_manager),
                 ObjectClass::Channel => delete(*kind, &channel_name(name)?, queue_manager),
@@ -169,6 +180,38 @@ impl Definitions {
         self.queue_managers.insert(name.clone(), Arc::new(created));
         Ok(Applied::QueueManagerCreated { id })
     }
+}
+
+fn set_channel_rule(
+    queue_manager: &mut Arc<QueueManager>,
+    rule: ChannelRule,
+    change: RuleChange,
+    attributes: &Attributes,
+) -> Result<Applied, CommandError> {
+    let profile = rule.profile.clone();
+    if !is_channel_profile(&profile) {
+        return Err(CommandError::Name {
+            name: shorten(&profile),
+            why: "a profile has at most 20 characters of a channel name and *".to_owned(),
+        });
+    }
+    let found = queue_manager.channel_rules.get(&profile);
+    let mut rules = found.cloned().unwrap_or_default();
+    let describes = attributes.get("DESCR").is_some();
+    change_rules(&mut rules, rule, change, describes).map_err(|error| match error {
+        RuleError::Attribute(error) => error.into(),
+        RuleError::Problem(problem) => CommandError::ChannelRule {
+            profile: profile.clone(),
+            problem,
+        },
+    })?;
+    let all = &mut Arc::make_mut(queue_manager).channel_rules;
+    if rules.is_empty() {
+        all.remove(&profile);
+    } else {
+        all.insert(profile.clone(), rules);
+    }
+    Ok(Applied::ChannelRulesSet { profile })
 }
 
 fn not_a_name(text: &str, why: &ferrymq_types::NameError) -> CommandError {

@@ -10,6 +10,7 @@
 
 mod attribute;
 mod channel;
+mod channel_rule;
 mod channel_table;
 mod command;
 mod definitions;
@@ -34,6 +35,10 @@ pub use attribute::{
 pub use channel::{
     Channel, ChannelBase, MessageSpeed, ReceiverChannel, SenderChannel, ServerConnectionChannel,
     SslClientAuthentication, UseDlq,
+};
+pub use channel_rule::{
+    ChannelRule, ChannelRuleProblem, ChannelRuleType, RULE_LIST_MAX, RULES_OF_PROFILE_MAX,
+    RuleChange, UserSource, channel_rule_attribute, channel_rule_attributes, is_channel_profile,
 };
 pub use command::{Action, Applied, Command, CommandError, DeleteKind, OperatorMessage, RequestId};
 pub use definitions::{Definitions, REQUESTS_REMEMBERED_MAX};

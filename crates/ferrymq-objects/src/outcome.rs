@@ -3,7 +3,7 @@
 use ferrymq_types::{ObjectId, QueueManagerId};
 
 use crate::attribute::{AttributeError, AttributeProblem};
-use crate::{Applied, CommandError, ObjectClass, ObjectKind, RequestId};
+use crate::{Applied, ChannelRuleProblem, CommandError, ObjectClass, ObjectKind, RequestId};
 
 /// A command that was applied or refused, so that its repetition gets the same answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,6 +47,7 @@ fn applied_words(applied: &Applied) -> Vec<String> {
     match applied {
         Applied::QueueManagerCreated { id } => words(["QMGR_CREATED", &id.to_string()]),
         Applied::QueueManagerAltered => words(["QMGR_ALTERED"]),
+        Applied::ChannelRulesSet { profile } => words(["CHLAUTH_SET", profile]),
         Applied::Created { kind, name, id } => object("CREATED", kind, name, id),
         Applied::Replaced { kind, name, id } => object("REPLACED", kind, name, id),
         Applied::Altered { kind, name, id } => object("ALTERED", kind, name, id),
@@ -58,6 +59,10 @@ fn read_applied(words: &[&str]) -> Option<Applied> {
     if let &["QMGR_CREATED", id] = words {
         let id = QueueManagerId::from_hex(id)?;
         return Some(Applied::QueueManagerCreated { id });
+    }
+    if let &["CHLAUTH_SET", profile] = words {
+        let profile = profile.to_owned();
+        return Some(Applied::ChannelRulesSet { profile });
     }
     if words == ["QMGR_ALTERED"] {
         return Some(Applied::QueueManagerAltered);
@@ -95,6 +100,14 @@ fn error_words(error: &CommandError) -> Vec<String> {
             words(["LIKE_WRONG_TYPE", found.type_word(), name])
         }
         CommandError::Name { name, why } => words(["NAME", name, why]),
+        CommandError::ChannelRule { profile, problem } => words([
+            match problem {
+                ChannelRuleProblem::Exists => "CHLAUTH_EXISTS",
+                ChannelRuleProblem::NotFound => "CHLAUTH_NOT_FOUND",
+                ChannelRuleProblem::TooMany => "CHLAUTH_TOO_MANY",
+            },
+            profile,
+        ]),
         CommandError::Attribute(AttributeError { keyword, problem }) => match problem {
             AttributeProblem::Unknown => words(["UNKNOWN", keyword]),
             AttributeProblem::NotSupported => words(["NOT_SUPPORTED", keyword]),
@@ -113,6 +126,10 @@ fn read_error(words: &[&str]) -> Option<CommandError> {
             keyword: keyword.to_owned(),
             problem,
         })
+    };
+    let rule = |profile: &str, problem| CommandError::ChannelRule {
+        profile: profile.to_owned(),
+        problem,
     };
     Some(match *words {
         ["VERSION", version] => CommandError::Version {
@@ -144,6 +161,9 @@ fn read_error(words: &[&str]) -> Option<CommandError> {
             name: name.into(),
             found: ObjectKind::from_type_word(found)?,
         },
+        ["CHLAUTH_EXISTS", profile] => rule(profile, ChannelRuleProblem::Exists),
+        ["CHLAUTH_NOT_FOUND", profile] => rule(profile, ChannelRuleProblem::NotFound),
+        ["CHLAUTH_TOO_MANY", profile] => rule(profile, ChannelRuleProblem::TooMany),
         ["NAME", name, why] => CommandError::Name {
             name: name.into(),
             why: why.into(),

@@ -7,7 +7,7 @@ use ferrymq_types::{
     ChannelName, ProcessName, QueueManagerId, QueueManagerName, QueueName, Timestamp,
 };
 
-use crate::{Channel, Process, Queue, QueueManagerEvents};
+use crate::{Channel, ChannelRule, Enabled, Process, Queue, QueueManagerEvents};
 
 /// What `DISPLAY QMGR` shows and `ALTER QMGR` changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +31,8 @@ pub struct QueueManagerAttributes {
     /// `TRIGINT`, in milliseconds in MQSC: how long after a trigger message of `TRIGTYPE(FIRST)` another message triggers
     /// again. Default 999999999.
     pub trigger_interval: Duration,
+    /// `CHLAUTH`: whether channel authentication records are looked at. Default `ENABLED`.
+    pub channel_authentication: Enabled,
     /// Which events are reported.
     pub events: QueueManagerEvents,
     /// `CRDATE`, `CRTIME`.
@@ -50,6 +52,8 @@ pub struct QueueManager {
     pub channels: BTreeMap<ChannelName, Channel>,
     /// Its processes.
     pub processes: BTreeMap<ProcessName, Process>,
+    /// Its channel authentication records, by profile. No profile has none.
+    pub channel_rules: BTreeMap<String, Vec<ChannelRule>>,
     /// The node that hosts it.
     pub node: u64,
 }

@@ -17,8 +17,8 @@ use crate::table::{
     queue_name, queue_name_value, specs, stored, text,
 };
 use crate::{
-    Channel, Enabled, LocalQueue, ObjectClass, ObjectKind, Process, Queue, QueueManager,
-    QueueManagerAttributes, QueueManagerEvents,
+    Channel, ChannelRule, Enabled, LocalQueue, ObjectClass, ObjectKind, Process, Queue,
+    QueueManager, QueueManagerAttributes, QueueManagerEvents,
 };
 use ferrymq_types::AttributeValue;
 
@@ -73,6 +73,20 @@ static ROWS: &[Row<QueueManagerAttributes>] = &[
         shown("ALTTIME"),
         |q| Some(AttributeValue::Text(mqsc_time(q.altered))),
         never
+    ),
+    row!(
+        spec("CHLAUTH", AttributeForm::Words(Enabled::WORDS)),
+        |q| Some(q.channel_authentication.value()),
+        |q, v| {
+            q.channel_authentication = Enabled::from_value(v)?;
+            Some(())
+        }
+    ),
+    row!(
+        // No user is asked for a password: partners prove who they are by certificates. So it can be blank alone.
+        spec("CONNAUTH", AttributeForm::Text { max: 0 }),
+        |_| Some(AttributeValue::text("")),
+        |_, _| Some(())
     ),
     row!(
         shown("CRDATE"),
@@ -224,14 +238,14 @@ static ROWS: &[Row<QueueManagerAttributes>] = &[
 /// Source: IBM MQ, "ALTER QMGR".
 const NOT_SUPPORTED: &[&str] = &[
     "ACCTCONO", "ACCTINT", "ACCTMQI", "ACCTQ", "ACTIVREC", "AUTHOREV", "BRIDGEEV", "CCSID",
-    "CERTLABL", "CERTVPOL", "CHAD", "CHADEV", "CHADEXIT", "CHLAUTH", "CHLEV", "CLWLDATA",
-    "CLWLEXIT", "CLWLLEN", "CLWLMRUC", "CLWLUSEQ", "CMDEV", "CMDLEVEL", "COMMANDQ", "CONFIGEV",
-    "CONNAUTH", "CUSTOM", "DEFCLXQ", "IMGINTVL", "IMGLOGLN", "IMGRCOVO", "IMGRCOVQ", "IMGSCHED",
-    "INITKEY", "IPADDRV", "KEYRPWD", "LOGGEREV", "MARKINT", "MAXPROPL", "MONACLS", "MONCHL",
-    "MONQ", "PARENT", "PLATFORM", "PSCLUS", "PSMODE", "PSNPMSG", "PSNPRES", "PSRTYCNT", "PSSYNCPT",
-    "QMGRPROD", "REPOS", "REPOSNL", "REVDNS", "ROUTEREC", "SCHINIT", "SCMDSERV", "SPLCAP",
-    "SSLCRLNL", "SSLCRYP", "SSLEV", "SSLFIPS", "SSLKEYR", "SSLRKEYC", "STATACLS", "STATCHL",
-    "STATINT", "STATMQI", "STATQ", "SUITEB", "SYNCPT", "TREELIFE", "VERSION", "XRCAP",
+    "CERTLABL", "CERTVPOL", "CHAD", "CHADEV", "CHADEXIT", "CHLEV", "CLWLDATA", "CLWLEXIT",
+    "CLWLLEN", "CLWLMRUC", "CLWLUSEQ", "CMDEV", "CMDLEVEL", "COMMANDQ", "CONFIGEV", "CONNAUTH",
+    "CUSTOM", "DEFCLXQ", "IMGINTVL", "IMGLOGLN", "IMGRCOVO", "IMGRCOVQ", "IMGSCHED", "INITKEY",
+    "IPADDRV", "KEYRPWD", "LOGGEREV", "MARKINT", "MAXPROPL", "MONACLS", "MONCHL", "MONQ", "PARENT",
+    "PLATFORM", "PSCLUS", "PSMODE", "PSNPMSG", "PSNPRES", "PSRTYCNT", "PSSYNCPT", "QMGRPROD",
+    "REPOS", "REPOSNL", "REVDNS", "ROUTEREC", "SCHINIT", "SCMDSERV", "SPLCAP", "SSLCRLNL",
+    "SSLCRYP", "SSLEV", "SSLFIPS", "SSLKEYR", "SSLRKEYC", "STATACLS", "STATCHL", "STATINT",
+    "STATMQI", "STATQ", "SUITEB", "SYNCPT", "TREELIFE", "VERSION", "XRCAP",
 ];
 
 impl Tabled for QueueManagerAttributes {
@@ -279,6 +293,7 @@ impl QueueManagerAttributes {
             max_uncommitted_messages: UNIT_OF_WORK_MESSAGES_DEFAULT,
             max_handles: HANDLES_DEFAULT,
             trigger_interval: INTERVAL_DEFAULT,
+            channel_authentication: Enabled::Yes,
             events: QueueManagerEvents::DEFAULT,
             created,
             altered: created,
@@ -423,11 +438,17 @@ impl QueueManager {
         dead_letters.max_depth = ATTRIBUTE_MAX;
         dead_letters.max_message_length = MESSAGE_LENGTH_MAX;
         add_queue(&mut queues, Queue::Local(dead_letters), created);
+        let mut channel_rules: BTreeMap<String, Vec<ChannelRule>> = BTreeMap::new();
+        for rule in ChannelRule::built_in(created) {
+            let rules = channel_rules.entry(rule.profile.clone()).or_default();
+            rules.push(rule);
+        }
         Self {
             attributes,
             queues,
             channels,
             processes,
+            channel_rules,
             node,
         }
     }

@@ -125,9 +125,10 @@ pub(crate) trait Words: Copy + PartialEq + 'static {
     }
 }
 
+/// The words of an enumeration.
 macro_rules! words {
     ($type:ident: $($word:literal = $variant:ident),+) => {
-        impl Words for $type {
+        impl $crate::table::Words for $type {
             const WORDS: &'static [&'static str] = &[$($word),+];
             fn word(self) -> &'static str {
                 match self {
@@ -140,6 +141,8 @@ macro_rules! words {
         }
     };
 }
+
+pub(crate) use words;
 
 words!(Enabled: "ENABLED" = Yes, "DISABLED" = No);
 words!(Usage: "NORMAL" = Normal, "XMITQ" = Transmission);

@@ -1,5 +1,7 @@
 //! Runs MQSC commands: parses, asks whoever has to do it, and makes the report that `runmqsc` would print.
 
+mod channel_rules;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -103,6 +105,21 @@ impl Executor<'_> {
     async fn execute(&self, statement: Statement) -> Answer {
         let action = statement.action();
         match statement {
+            Statement::SetChannelRule {
+                profile,
+                rule_type,
+                attributes,
+                ..
+            } => {
+                if let Err(answer) = channel_rules::check_rule(&profile, rule_type, &attributes) {
+                    return *answer;
+                }
+                self.change(action, &Attributes::new()).await
+            }
+            Statement::CheckChannel { channel, check } => {
+                channel_rules::check_channel(&self.objects(), &channel, &check)
+            }
+            Statement::RefreshSecurity => Answer::security_refreshed(),
             Statement::Define { attributes, .. }
             | Statement::Alter { attributes, .. }
             | Statement::AlterQueueManager { attributes, .. } => {
@@ -389,6 +406,7 @@ impl Executor<'_> {
             } => (*kind, name, Some(attributes)),
             Action::CreateQueueManager { .. }
             | Action::AlterQueueManager { .. }
+            | Action::SetChannelRule { .. }
             | Action::Delete { .. } => return None,
         };
         if !kind.is_queue() {

@@ -26,6 +26,7 @@ use tracing::{debug, error, info, warn};
 use crate::answers::Answers;
 use crate::channels::with_causes;
 use crate::clock::Clock;
+use crate::flusher::Flusher;
 use crate::handle::{AnswerTo, Asking, CopyStore, Job, QueueManagerHandle, ReadMessage};
 use crate::queue_manager::SPILL_WINDOW;
 use crate::spill::{self, Order, Spill};
@@ -757,47 +758,4 @@ fn delay_ms(above: f64) -> u64 {
     )]
     let delay = (above.clamp(0.0, 1.0) * PUT_DELAY_MAX_MS) as u64;
     delay
-}
-
-/// The thread that syncs while the engine gathers.
-struct Flusher {
-    begin: std::sync::mpsc::Sender<()>,
-    results: mpsc::UnboundedReceiver<Result<Position, StoreError>>,
-}
-
-impl Flusher {
-    fn start<S: LogSync>(syncer: S, name: &QueueManagerName) -> std::io::Result<Self> {
-        let (begin, begun) = std::sync::mpsc::channel();
-        let (sender, results) = mpsc::unbounded_channel();
-        std::thread::Builder::new()
-            .name(format!("sync-{name}"))
-            .spawn(move || {
-                while begun.recv().is_ok() {
-                    ferrymq_store::crash_point("engine.before_sync");
-                    if sender.send(syncer.sync()).is_err() {
-                        return;
-                    }
-                }
-            })?;
-        Ok(Self { begin, results })
-    }
-
-    fn begin(&mut self) -> Result<(), String> {
-        self.begin
-            .send(())
-            .map_err(|_| "the syncing thread has ended".to_owned())
-    }
-
-    /// The result of the sync that is under way; never, if there is no such thread.
-    async fn done(this: &mut Option<Self>) -> Result<Position, StoreError> {
-        match this {
-            Some(flusher) => match flusher.results.recv().await {
-                Some(result) => result,
-                None => Err(StoreError::Failed {
-                    cause: "the syncing thread has ended".to_owned(),
-                }),
-            },
-            None => std::future::pending().await,
-        }
-    }
 }

@@ -13,6 +13,7 @@ mod conversion;
 pub mod dev;
 mod engine_thread;
 mod events;
+mod flusher;
 mod handle;
 mod ids;
 mod known_stores;

@@ -1,7 +1,9 @@
 //! Who may connect. The caller learns only that it is not authorised; the operator's log says why.
 
-use ferrymq_authority::{PeerPattern, PeerRefusal, check_peer};
-use ferrymq_objects::{Channel, ChannelBase, SslClientAuthentication};
+use ferrymq_authority::{
+    Applicant, Identity, PeerPattern, PeerRefusal, admit, check_peer, check_user,
+};
+use ferrymq_objects::{Channel, ChannelBase, ChannelRule, QueueManager, SslClientAuthentication};
 use ferrymq_proto::status::CallError;
 use ferrymq_transport::PeerInfo;
 use ferrymq_types::{ChannelName, ReasonCode};
@@ -55,7 +57,8 @@ fn text<'a>(metadata: &'a MetadataMap, key: &str) -> &'a str {
         .unwrap_or_default()
 }
 
-/// Lets an application in, or not: by its server-connection channel's SSLCAUTH and SSLPEER, or on loopback without TLS.
+/// Lets an application in, or not: by its server-connection channel's SSLCAUTH and SSLPEER and the channel authentication records, or
+/// on loopback without TLS, which is as good as a connection within the machine.
 pub(crate) fn authorize_client(
     handle: &QueueManagerHandle,
     peer: Option<&PeerInfo>,
@@ -100,16 +103,90 @@ pub(crate) fn authorize_client(
         );
         refused()
     })?;
-    let user = if channel.mca_user.is_empty() {
-        common_name(peer)
+    let asserted = common_name(peer);
+    let own = if channel.mca_user.is_empty() {
+        &asserted
     } else {
-        channel.mca_user.clone()
+        &channel.mca_user
     };
+    let administrator = is_administrator(administrators, peer);
+    let user = admit_by_rules(
+        &objects,
+        &channel.base.name,
+        peer,
+        Identity::Client(&asserted),
+        own,
+        administrator,
+    )
+    .map_err(|Blocked| refused())?;
     Ok(Client {
         user: shorten(&user, USER_LENGTH_MAX),
         application,
-        sets_context: is_administrator(administrators, peer),
+        sets_context: administrator,
     })
+}
+
+/// A channel authentication record refused a partner; the operator's log says which.
+#[derive(Debug)]
+pub(crate) struct Blocked;
+
+/// Applies the channel authentication records (CHLAUTH) to whoever has passed the channel's own SSLPEER, and returns the user that it
+/// becomes; `own` is the one that it is without records.
+pub(crate) fn admit_by_rules(
+    objects: &QueueManager,
+    channel: &ChannelName,
+    peer: &PeerInfo,
+    identity: Identity<'_>,
+    own: &str,
+    administrator: bool,
+) -> Result<String, Blocked> {
+    let qmgr = &objects.attributes.name;
+    let applicant = Applicant {
+        channel: channel.as_str(),
+        address: peer.address.ip(),
+        certificate: peer.certificate.as_ref().map(|c| c.names()),
+        issuer: peer.certificate.as_ref().map(|c| &c.issuer),
+        identity,
+    };
+    let admission = admit(objects, &applicant).map_err(|rule| {
+        warn!(
+            id = "AMQ9777E", %qmgr, address = %peer.address, %channel, partner = ?identity, got = %subject(peer),
+            "channel refused by {}", named(rule)
+        );
+        Blocked
+    })?;
+    for rule in admission.warned {
+        warn!(
+            id = "AMQ9777W", %qmgr, address = %peer.address, %channel, partner = ?identity, got = %subject(peer),
+            "channel would be refused by {}, which only warns", named(rule)
+        );
+    }
+    let user = admission.user.unwrap_or(own);
+    // Whom a record maps to another user is that one and no administrator any more.
+    let administrator = administrator && admission.user.is_none();
+    match check_user(objects, channel.as_str(), user, administrator) {
+        Ok(()) => Ok(user.to_owned()),
+        Err(rule) if rule.warn => {
+            warn!(
+                id = "AMQ9776W", %qmgr, address = %peer.address, %channel, user,
+                "user would be refused by {}, which only warns", named(rule)
+            );
+            Ok(user.to_owned())
+        }
+        Err(rule) => {
+            warn!(
+                id = "AMQ9776E", %qmgr, address = %peer.address, %channel, user,
+                "user refused by {}", named(rule)
+            );
+            Err(Blocked)
+        }
+    }
+}
+
+/// A record as an operator would name it.
+fn named(rule: &ChannelRule) -> String {
+    let (profile, of_type) = (&rule.profile, rule.rule_type.type_word());
+    format!("CHLAUTH('{profile}') TYPE({of_type})")
 }
 
 /// Lets an administrator in, or not: by the node's `auth.admin_peers`, or on loopback without TLS.

@@ -3,6 +3,7 @@
     reason = "tests count small collections"
 )]
 
+mod channel_rules;
 mod client_authentication;
 mod matching;
 mod parsing;

@@ -68,6 +68,7 @@ fn definitions(name: &str, id: u8, dead_letter: bool) -> Arc<QueueManager> {
         ]),
         channels: BTreeMap::new(),
         processes: BTreeMap::new(),
+        channel_rules: BTreeMap::new(),
         node: 1,
     })
 }

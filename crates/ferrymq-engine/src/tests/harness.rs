@@ -153,6 +153,7 @@ pub(super) fn definitions() -> QueueManager {
             Channel::Sender(sender_channel(100)),
         )]),
         processes: BTreeMap::new(),
+        channel_rules: BTreeMap::new(),
         node: 1,
     }
 }

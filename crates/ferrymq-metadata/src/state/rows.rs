@@ -86,6 +86,14 @@ fn definition_key(
     key
 }
 
+/// The key of the row of the channel authentication records of a profile.
+fn channel_rules_key(queue_manager: &QueueManagerName, profile: &str) -> Vec<u8> {
+    let mut key = definition_key(queue_manager, None);
+    key.push(b'a');
+    key.extend_from_slice(profile.as_bytes());
+    key
+}
+
 fn request_key(index: u64) -> Vec<u8> {
     let mut key = vec![REQUEST];
     key.extend_from_slice(&index.to_be_bytes());
@@ -143,6 +151,15 @@ impl Applicable {
                 definition_key(name, None),
                 codec::encode_queue_manager(queue_manager),
             ),
+            Applied::ChannelRulesSet { profile } => {
+                let key = channel_rules_key(name, profile);
+                match queue_manager.channel_rules.get(profile) {
+                    Some(rules) => {
+                        changes.put(key, codec::encode_channel_rules(name, profile, rules));
+                    }
+                    None => changes.delete(key),
+                }
+            }
             Applied::Created {
                 kind, name: object, ..
             }
@@ -225,7 +242,12 @@ fn queue_manager_rows(
         let key = definition_key(name, Some((ObjectClass::Process, process.as_str())));
         (key, codec::encode_process(name, definition))
     });
+    let rules = queue_manager.channel_rules.iter().map(|(profile, rules)| {
+        let row = codec::encode_channel_rules(name, profile, rules);
+        (channel_rules_key(name, profile), row)
+    });
     std::iter::once(own)
+        .chain(rules)
         .chain(channels)
         .chain(processes)
         .chain(queues)
@@ -262,6 +284,7 @@ fn count(definitions: &Definitions) -> u64 {
             (q.queues.len() as u64)
                 .saturating_add(q.channels.len() as u64)
                 .saturating_add(q.processes.len() as u64)
+                .saturating_add(q.channel_rules.len() as u64)
                 .saturating_add(1)
         })
         .fold(0, u64::saturating_add)

@@ -34,6 +34,17 @@ fn every_action() -> Vec<Command> {
         Action::AlterQueueManager {
             attributes: attributes(),
         },
+        Action::SetChannelRule {
+            profile: "SHIP.*".into(),
+            rule_type: ferrymq_objects::ChannelRuleType::BlockUser,
+            attributes: [(
+                "USERLIST",
+                AttributeValue::List(vec!["nobody".into(), "*MQADMIN".into()]),
+            )]
+            .into_iter()
+            .collect(),
+            change: ferrymq_objects::RuleChange::Add,
+        },
         Action::Delete {
             kind: DeleteKind::Channel,
             name: name.clone(),

@@ -5,6 +5,7 @@
     reason = "tests"
 )]
 
+mod channel_rules;
 mod displaying;
 mod parsing;
 mod reporting;

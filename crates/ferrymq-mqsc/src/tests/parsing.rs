@@ -190,15 +190,10 @@ fn forms_that_real_scripts_use_are_understood() {
 fn what_ibm_mq_has_and_we_do_not_is_read_to_its_end() {
     for (command, expected) in [
         (
-            "SET CHLAUTH('*') TYPE(BLOCKUSER) USERLIST('nobody')",
-            "?SET CHLAUTH",
-        ),
-        (
             "SET AUTHREC PROFILE(**) OBJTYPE(QUEUE) PRINCIPAL('app') AUTHADD(GET, INQ,PUT)",
             "?SET AUTHREC",
         ),
-        ("REFRESH SECURITY(*) TYPE(SSL)", "?REFRESH SECURITY"),
-        ("REFRESH SECURITY", "?REFRESH SECURITY"),
+        ("REFRESH CLUSTER(*)", "?REFRESH CLUSTER"),
         (
             "DEFINE LISTENER(L) TRPTYPE(TCP) PORT(1414) CONTROL(QMGR)",
             "?DEFINE LISTENER",
@@ -221,8 +216,8 @@ fn what_ibm_mq_has_and_we_do_not_is_read_to_its_end() {
             "?attribute CLUSTER of QLOCAL",
         ),
         (
-            "ALTER QMGR CHLAUTH(DISABLED) CONNAUTH(' ')",
-            "?attribute CHLAUTH of QMGR",
+            "ALTER QMGR CHLAUTH(DISABLED) CCSID(819)",
+            "?attribute CCSID of QMGR",
         ),
         ("DIS QS(A) TYPE(HANDLE)", "?DISPLAY QSTATUS TYPE(HANDLE)"),
         (

@@ -85,7 +85,7 @@ fn closing_lines_count() {
         0,
     );
     check(
-        "DEF QL(A)\nDEF QL(A)\nDEF QL(A)\nSET CHLAUTH('*')",
+        "DEF QL(A)\nDEF QL(A)\nDEF QL(A)\nSET AUTHREC PROFILE(A)",
         "4 MQSC commands read. No commands have a syntax error. 3 valid MQSC commands could not be processed.",
         10,
     );
@@ -245,8 +245,8 @@ fn every_message_has_its_line() {
             "AMQ8101S: Unexpected error 77777: the reason is not known.",
         ),
         (
-            Answer::not_supported("SET CHLAUTH"),
-            "AMQ8999E: SET CHLAUTH is not supported by this version of FerryMQ.",
+            Answer::not_supported("SET AUTHREC"),
+            "AMQ8999E: SET AUTHREC is not supported by this version of FerryMQ.",
         ),
     ] {
         assert_eq!(answer.lines, [line]);

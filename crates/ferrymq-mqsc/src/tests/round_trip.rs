@@ -1,7 +1,8 @@
 //! Statements print as commands that parse to the same statements, and any text is read without a panic.
 
 use ferrymq_objects::{
-    AttributeForm, AttributeSpec, AttributeValue, Attributes, DeleteKind, ObjectKind,
+    AttributeForm, AttributeSpec, AttributeValue, Attributes, ChannelRuleType, DeleteKind,
+    ObjectKind, RuleChange, channel_rule_attributes,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -25,7 +26,14 @@ fn value(spec: &'static AttributeSpec) -> BoxedStrategy<AttributeValue> {
         AttributeForm::Text { .. } if spec.keyword == "SSLCIPH" => {
             "[A-Za-z0-9_-]{0,30}".prop_map(AttributeValue::Text).boxed()
         }
-        AttributeForm::Text { .. } => description().prop_map(AttributeValue::Text).boxed(),
+        AttributeForm::Text { max: 0 } => Just(AttributeValue::text("")).boxed(),
+        AttributeForm::Text { max } => description()
+            .prop_map(move |t| t.chars().take(max).collect::<String>())
+            .prop_map(|t| AttributeValue::text(t.trim_end_matches(' ')))
+            .boxed(),
+        AttributeForm::List { .. } => vec("[!-~]([ -~]{0,18}[!-~])?", 1..4)
+            .prop_map(AttributeValue::List)
+            .boxed(),
         AttributeForm::Words(words) => select(words)
             .prop_map(|w: &str| AttributeValue::Word(w.to_owned()))
             .boxed(),
@@ -106,7 +114,27 @@ fn statement() -> impl Strategy<Value = Statement> {
                 ignore_state,
             },
         );
-        prop_oneof![4 => define, 2 => alter, 1 => alter_qmgr, 1 => delete]
+        prop_oneof![4 => define, 2 => alter, 1 => alter_qmgr, 1 => delete, 1 => channel_rule()]
+    })
+}
+
+fn channel_rule() -> impl Strategy<Value = Statement> {
+    let action = select(RuleChange::ALL.to_vec());
+    select(ChannelRuleType::ALL.to_vec()).prop_flat_map(move |rule_type| {
+        let profile = if rule_type == ChannelRuleType::BlockAddress {
+            Just("*".to_owned()).boxed()
+        } else {
+            "[A-Z.*]{1,20}".boxed()
+        };
+        let given = attributes(channel_rule_attributes(Some(rule_type)).collect());
+        (profile, given, action.clone()).prop_map(move |(profile, attributes, change)| {
+            Statement::SetChannelRule {
+                profile,
+                rule_type,
+                attributes,
+                change,
+            }
+        })
     })
 }
 

@@ -30,6 +30,7 @@ fn other(form: AttributeForm, default: &AttributeValue) -> AttributeValue {
         AttributeForm::ProcessName => text("other/Process"),
         AttributeForm::ApplicationType => number(65_536),
         AttributeForm::ConnectionName => text("h1(1414),h2"),
+        AttributeForm::List { .. } => AttributeValue::List(vec!["a".into(), "b c".into()]),
     }
 }
 

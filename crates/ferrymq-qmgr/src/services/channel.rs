@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use ferrymq_authority::Identity;
 use ferrymq_channel::{
     Close, CloseReason, PROTOCOL_VERSION, ReceiverConfig, ReceiverFrame, ReceiverInput,
     ReceiverMca, SenderFrame,
@@ -216,6 +217,11 @@ fn admit(
         );
         return Err(refuse(CloseReason::NotAuthorized));
     }
+    let objects = initiator.handle().objects();
+    let partner = Identity::QueueManager(caller.queue_manager.as_str());
+    // Message channels put with the queue manager's own authority: the user is looked at by BLOCKUSER alone.
+    security::admit_by_rules(&objects, caller.channel, peer, partner, "", false)
+        .map_err(|security::Blocked| refuse(CloseReason::NotAuthorized))?;
     if initiator.is_stopped(caller.channel) {
         return Err(Close::new(
             CloseReason::ChannelStopped,
