@@ -2,6 +2,7 @@
 
 pub mod chaos;
 pub mod cluster;
+pub mod command_line;
 mod invariants;
 mod oracle;
 pub mod sim;

@@ -1,79 +1,9 @@
 //! The command line as its users see it: what it prints, where, and how it ends.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::io::Read as _;
+use std::process::Stdio;
 
-use ferrymq_tests::cluster::binary;
-use tempfile::TempDir;
-
-/// A home without contexts, and the binary in it.
-struct Home {
-    directory: TempDir,
-}
-
-impl Home {
-    fn new() -> Self {
-        Self {
-            directory: tempfile::tempdir().expect("create a temporary directory"),
-        }
-    }
-
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(binary());
-        command.args(arguments).env_clear().stdin(Stdio::null());
-        command.env("HOME", self.directory.path());
-        command.env("TMPDIR", self.directory.path());
-        command
-    }
-
-    fn run(&self, arguments: &[&str]) -> Output {
-        self.command(arguments).output().expect("run ferrymq")
-    }
-
-    fn run_with_input(&self, arguments: &[&str], input: &[u8]) -> Output {
-        let mut command = self.command(arguments);
-        command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        let mut child = command.spawn().expect("run ferrymq");
-        child
-            .stdin
-            .take()
-            .expect("stdin is piped")
-            .write_all(input)
-            .expect("write to ferrymq");
-        child.wait_with_output().expect("wait for ferrymq")
-    }
-
-    /// A free port is nobody's at this moment; 1 is nobody's at all.
-    fn url_of_nobody() -> &'static str {
-        "http://127.0.0.1:1"
-    }
-}
-
-fn code(output: &Output) -> i32 {
-    output
-        .status
-        .code()
-        .unwrap_or_else(|| panic!("ended by a signal: {output:?}"))
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).expect("output is UTF-8")
-}
-
-#[track_caller]
-fn check(output: &Output, expected_code: i32) -> (String, String) {
-    let (out, err) = (text(&output.stdout), text(&output.stderr));
-    assert_eq!(code(output), expected_code, "stdout: {out}\nstderr: {err}");
-    (out, err)
-}
-
-#[track_caller]
-fn json(text: &str) -> serde_json::Value {
-    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
-}
+use ferrymq_tests::command_line::{Dev, Home, check, json};
 
 #[test]
 fn a_reason_code_is_explained() {
@@ -286,55 +216,6 @@ fn a_reader_that_goes_away_is_no_panic() {
         .expect("read what ferrymq says");
     child.wait().expect("wait for ferrymq");
     assert_eq!(err, "");
-}
-
-/// `ferrymq dev` on a free port, ended when this is dropped.
-struct Dev<'a> {
-    home: &'a Home,
-    child: Child,
-    /// Kept open: a `dev` whose words nobody reads would end.
-    _stdout: BufReader<ChildStdout>,
-    url: String,
-}
-
-impl<'a> Dev<'a> {
-    fn start(home: &'a Home) -> Self {
-        let mut command = home.command(&["dev", "--ephemeral", "--port", "0"]);
-        command.stdout(Stdio::piped());
-        let mut child = command.spawn().expect("run ferrymq dev");
-        let mut stdout = BufReader::new(child.stdout.take().expect("stdout is piped"));
-        let mut line = String::new();
-        let mut url = String::new();
-        // Until the line after which the context is known to be written.
-        while !line.starts_with("context: ") {
-            line.clear();
-            let read = stdout.read_line(&mut line).expect("read what dev says");
-            assert_ne!(read, 0, "dev ended: {:?}", child.wait());
-            if let Some(address) = line.trim_end().strip_prefix("QM1 listens on ") {
-                url = format!("http://{address}");
-            }
-        }
-        assert_ne!(url, "", "dev said no address");
-        Self {
-            home,
-            child,
-            _stdout: stdout,
-            url,
-        }
-    }
-
-    #[track_caller]
-    fn check(&self, arguments: &[&str], expected_code: i32) -> (String, String) {
-        check(&self.home.run(arguments), expected_code)
-    }
-}
-
-impl Drop for Dev<'_> {
-    fn drop(&mut self) {
-        // It may have ended by itself, which the test that needs it has reported.
-        drop(self.child.kill());
-        drop(self.child.wait());
-    }
 }
 
 #[test]

@@ -42,5 +42,8 @@ pub use ferrymq_proto::status::CallError;
 pub use ferrymq_proto::{properties_from_wire, properties_to_wire};
 pub use ferrymq_tls::{ClientFiles, RevocationPolicy, ServerRule};
 pub use ferrymq_transport::{ConnectError, Target};
-pub use session::{Answer, ConsumeMode, Consumer, Delivered, GotMessage, Queue, Session};
+pub use session::{
+    Answer, ConsumeMode, Consumer, Delivered, GotMessage, Queue, Reply, ReplyQueue, Requester,
+    Session, reply_to,
+};
 pub use stream::Responses;

@@ -192,6 +192,32 @@ impl ReportOptions {
         self.0 & Self::PASS_DISCARD_AND_EXPIRY != 0
     }
 
+    /// With `MQRO_PASS_DISCARD_AND_EXPIRY`.
+    #[must_use]
+    pub const fn with_pass_discard_and_expiry(self) -> Self {
+        Self(self.0 | Self::PASS_DISCARD_AND_EXPIRY)
+    }
+
+    /// With `MQRO_PASS_MSG_ID` if `pass`.
+    #[must_use]
+    pub const fn with_pass_message_id(self, pass: bool) -> Self {
+        Self(if pass {
+            self.0 | Self::PASS_MSG_ID
+        } else {
+            self.0
+        })
+    }
+
+    /// With `MQRO_PASS_CORREL_ID` if `pass`.
+    #[must_use]
+    pub const fn with_pass_correlation_id(self, pass: bool) -> Self {
+        Self(if pass {
+            self.0 | Self::PASS_CORREL_ID
+        } else {
+            self.0
+        })
+    }
+
     /// Only whether it is discarded when undeliverable.
     #[must_use]
     pub const fn discard_alone(self) -> Self {
@@ -303,6 +329,8 @@ impl MessageDescriptor {
     pub const FORMAT_DEAD_LETTER_HEADER: &'static str = "MQDEAD";
     /// `MQFMT_XMIT_Q_HEADER`.
     pub const FORMAT_TRANSMISSION_HEADER: &'static str = "MQXMIT";
+    /// `MQFMT_RF_HEADER_2`.
+    pub const FORMAT_RFH2: &'static str = "MQHRF2";
     /// `MQFMT_TRIGGER`.
     pub const FORMAT_TRIGGER: &'static str = "MQTRIG";
     /// `MQFMT_EVENT`.

@@ -113,6 +113,10 @@ pub(crate) enum Command {
     Get(GetArgs),
     /// Show messages and leave them on the queue
     Browse(BrowseArgs),
+    /// Put a request, wait for its reply and write it out
+    Request(Box<RequestArgs>),
+    /// Get requests and put a reply to each, in one unit of work
+    Reply(ReplyArgs),
     /// Channels: sugar over MQSC
     #[command(subcommand)]
     Channel(ChannelCommand),
@@ -314,6 +318,16 @@ pub(crate) struct PutArgs {
     /// Put each line as a message
     #[arg(long, conflicts_with = "count")]
     pub(crate) lines: bool,
+    /// Where replies go
+    #[arg(long, value_name = "QUEUE[@QMGR]", value_parser = parse::QueueAt::parse)]
+    pub(crate) reply_to: Option<parse::QueueAt>,
+    #[command(flatten)]
+    pub(crate) message: MessageOptions,
+}
+
+/// What a message that is put is like.
+#[derive(Debug, Args)]
+pub(crate) struct MessageOptions {
     /// 0 to 9 [default: as the queue says]
     #[arg(long, value_name = "0-9", value_parser = clap::value_parser!(u32).range(0..=9))]
     pub(crate) priority: Option<u32>,
@@ -332,9 +346,6 @@ pub(crate) struct PutArgs {
     /// Message id, up to 48 hexadecimal digits [default: generated]
     #[arg(long, value_name = "HEX", value_parser = parse::message_id)]
     pub(crate) msgid: Option<MessageId>,
-    /// Where replies go
-    #[arg(long, value_name = "QUEUE[@QMGR]", value_parser = parse::QueueAt::parse)]
-    pub(crate) reply_to: Option<parse::QueueAt>,
     /// A message property; more than one may be given. TYPE is string, boolean, int8 to int64, float32, float64, bytes (hex
     /// digits) or null; without one it is string
     #[arg(long = "property", value_name = "NAME=VALUE[:TYPE]", value_parser = parse::property)]
@@ -342,6 +353,67 @@ pub(crate) struct PutArgs {
     /// Format name, up to 8 characters [default: MQSTR for text and lines, none for bytes]
     #[arg(long, value_name = "NAME", value_parser = parse::format_name)]
     pub(crate) format: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RequestArgs {
+    /// Queue, or QUEUE@QMGR for a queue of another queue manager
+    #[arg(value_parser = parse::QueueAt::parse)]
+    pub(crate) queue: parse::QueueAt,
+    /// The data: text, @FILE for the bytes of a file, - for those of stdin [default: stdin]
+    #[arg(value_name = "TEXT|@FILE|-")]
+    pub(crate) body: Option<String>,
+    /// How long to wait for the reply
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse::duration)]
+    pub(crate) wait: Duration,
+    /// Model queue, from which the queue for the reply is made
+    #[arg(long, value_name = "QUEUE", default_value = "SYSTEM.DEFAULT.MODEL.QUEUE", conflicts_with = "reply_queue", value_parser = parse::name::<QueueName>)]
+    pub(crate) model: QueueName,
+    /// Queue for the reply, which may have others' replies too
+    #[arg(long, value_name = "QUEUE", value_parser = parse::name::<QueueName>)]
+    pub(crate) reply_queue: Option<QueueName>,
+    /// The reply is to have the message id of the request (MQRO_PASS_MSG_ID), not a new one
+    #[arg(long)]
+    pub(crate) pass_msgid: bool,
+    /// The reply is to have the correlation id of the request (MQRO_PASS_CORREL_ID), not its message id
+    #[arg(long)]
+    pub(crate) pass_correl: bool,
+    /// Give the data of the reply as it was put, instead of text in UTF-8
+    #[arg(long)]
+    pub(crate) no_convert: bool,
+    #[command(flatten)]
+    pub(crate) message: MessageOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReplyArgs {
+    /// Queue
+    #[arg(value_parser = parse::name::<QueueName>)]
+    pub(crate) queue: QueueName,
+    #[command(flatten)]
+    pub(crate) with: ReplyWith,
+    /// How many requests: a number, or all that come
+    #[arg(long, value_name = "N|all", default_value = "all", value_parser = parse::Count::parse)]
+    pub(crate) count: parse::Count,
+    /// End when no request has come for so long [default: wait without end]
+    #[arg(long, value_name = "DURATION", value_parser = parse::duration)]
+    pub(crate) wait: Option<Duration>,
+}
+
+/// What replies say.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub(crate) struct ReplyWith {
+    /// Reply with the data and properties of the request
+    #[arg(long)]
+    pub(crate) echo: bool,
+    /// Reply with this text
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) text: Option<String>,
+    /// Reply with what this shell command writes to stdout; it has the request's data on stdin. If it fails, the request is
+    /// backed out
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) exec: Option<String>,
 }
 
 #[derive(Debug, Args)]

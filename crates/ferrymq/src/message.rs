@@ -283,9 +283,12 @@ fn base64(data: &[u8]) -> String {
 }
 
 pub(crate) fn message_id(descriptor: &wire::MessageDescriptor) -> String {
-    MessageId::from_slice(&descriptor.message_id)
-        .unwrap_or_default()
-        .to_string()
+    message_id_of(&descriptor.message_id)
+}
+
+/// A message id as it travels, in hexadecimal digits.
+pub(crate) fn message_id_of(bytes: &[u8]) -> String {
+    MessageId::from_slice(bytes).unwrap_or_default().to_string()
 }
 
 pub(crate) fn correlation_id(descriptor: &wire::MessageDescriptor) -> String {

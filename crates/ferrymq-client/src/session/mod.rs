@@ -4,6 +4,7 @@ mod answers;
 mod calls;
 mod consumer;
 mod queue;
+mod request_reply;
 
 use std::sync::Arc;
 
@@ -27,6 +28,7 @@ use crate::{Client, ClientError};
 
 pub use consumer::{ConsumeMode, Consumer, Delivered};
 pub use queue::{GotMessage, Queue};
+pub use request_reply::{Reply, ReplyQueue, Requester, reply_to};
 
 /// A stream of calls on one connection. Each method sends at once and returns when the answer is there; the `send_`
 /// methods return when the call is on its way, so that many can be under way. What is sent while the connection is busy

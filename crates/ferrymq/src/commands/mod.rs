@@ -13,6 +13,8 @@ mod get;
 mod mqsc;
 mod put;
 mod rc;
+mod reply;
+mod request;
 mod serve;
 mod store;
 mod version;
@@ -130,6 +132,8 @@ async fn perform(invocation: &mut Invocation, command: Command) -> Result<(), Fa
         Command::Put(args) => put::run(invocation, *args).await,
         Command::Get(args) => get::run(invocation, args).await,
         Command::Browse(args) => browse::run(invocation, args).await,
+        Command::Request(args) => request::run(invocation, *args).await,
+        Command::Reply(args) => reply::run(invocation, args).await,
         Command::Channel(command) => channel::run(invocation, command).await,
         Command::Cluster(ClusterCommand::Members) => cluster::members(invocation).await,
         Command::Cert(command) => cert::run(invocation, command),
@@ -152,6 +156,8 @@ fn action(command: &Command) -> String {
         Command::Put(args) => format!("put {}", args.queue),
         Command::Get(args) => format!("get {}", args.queue),
         Command::Browse(args) => format!("browse {}", args.queue),
+        Command::Request(args) => format!("request {}", args.queue),
+        Command::Reply(args) => format!("reply {}", args.queue),
         Command::Channel(ChannelCommand::List) => "channel list".to_owned(),
         Command::Channel(ChannelCommand::Start { name }) => format!("channel start {name}"),
         Command::Channel(ChannelCommand::Stop { name }) => format!("channel stop {name}"),
@@ -183,8 +189,10 @@ fn limit(cli: &Cli) -> Option<Duration> {
             | Command::Log(_)
             | Command::Backup(_)
             | Command::Bench(_)
-            | Command::Store(_),
+            | Command::Store(_)
+            | Command::Reply(_),
         ) => None,
+        (None, Command::Request(args)) => Some(TIMEOUT_DEFAULT.saturating_add(args.wait)),
         (None, Command::Get(args)) => {
             // Each message may be waited for.
             match args.count {

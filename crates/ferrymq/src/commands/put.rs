@@ -10,7 +10,7 @@ use ferrymq_types::{CorrelationId, MessageDescriptor, MessageId, Properties, Rea
 use serde::Serialize;
 use tokio::sync::mpsc;
 
-use crate::cli::PutArgs;
+use crate::cli::{MessageOptions, PutArgs};
 use crate::commands::TIMEOUT_DEFAULT;
 use crate::failure::Failure;
 use crate::input;
@@ -124,28 +124,38 @@ async fn source(args: &PutArgs) -> Result<(Source, &'static str), Failure> {
 }
 
 fn descriptor(args: &PutArgs, format: &str) -> Result<wire::MessageDescriptor, Failure> {
-    let properties = Properties::new(args.properties.clone()).map_err(|reason| {
-        let meaning = reason.meaning().unwrap_or_default();
-        Failure::Usage(format!("--property: {reason}: {meaning}"))
-    })?;
-    let id =
-        |bytes: Option<&[u8; 24]>| bytes.map_or_else(Bytes::new, |b| Bytes::copy_from_slice(b));
     let reply_to = args.reply_to.as_ref();
-    let mut descriptor = wire::MessageDescriptor {
-        expiry: args.expiry,
-        format: args.format.clone().unwrap_or_else(|| format.to_owned()),
-        priority: args.priority,
-        message_id: id(args.msgid.as_ref().map(MessageId::as_bytes)),
-        correlation_id: id(args.correl.as_ref().map(CorrelationId::as_bytes)),
+    Ok(wire::MessageDescriptor {
         reply_to_queue: reply_to.map(|r| r.queue.to_string()).unwrap_or_default(),
         reply_to_queue_manager: reply_to
             .and_then(|r| r.queue_manager.as_ref())
             .map(ToString::to_string)
             .unwrap_or_default(),
+        ..descriptor_of(&args.message, format)?
+    })
+}
+
+/// The descriptor that the options ask for; `format` is that of the data, unless they name one.
+pub(super) fn descriptor_of(
+    options: &MessageOptions,
+    format: &str,
+) -> Result<wire::MessageDescriptor, Failure> {
+    let properties = Properties::new(options.properties.clone()).map_err(|reason| {
+        let meaning = reason.meaning().unwrap_or_default();
+        Failure::Usage(format!("--property: {reason}: {meaning}"))
+    })?;
+    let id =
+        |bytes: Option<&[u8; 24]>| bytes.map_or_else(Bytes::new, |b| Bytes::copy_from_slice(b));
+    let mut descriptor = wire::MessageDescriptor {
+        expiry: options.expiry,
+        format: options.format.clone().unwrap_or_else(|| format.to_owned()),
+        priority: options.priority,
+        message_id: id(options.msgid.as_ref().map(MessageId::as_bytes)),
+        correlation_id: id(options.correl.as_ref().map(CorrelationId::as_bytes)),
         properties: properties_to_wire(&properties),
         ..wire::MessageDescriptor::default()
     };
-    descriptor.set_persistence(match (args.persistent, args.nonpersistent) {
+    descriptor.set_persistence(match (options.persistent, options.nonpersistent) {
         (true, _) => wire::Persistence::Persistent,
         (false, true) => wire::Persistence::NonPersistent,
         (false, false) => wire::Persistence::Unspecified,
