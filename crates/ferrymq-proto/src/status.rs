@@ -130,7 +130,9 @@ pub fn code(reason: ReasonCode) -> Code {
         | 2196..=2199
         | 9001 => Code::FailedPrecondition,
         2013 | 2026 | 2027 | 2029 | 2030 | 2031 | 2046 | 2047 | 2049 | 2050 | 2061 | 2090
-        | 2110 | 2255 | 2442 | 2459 | 2473 | 2478 | 2504 | 2516 | 2519 => Code::InvalidArgument,
+        | 2110 | 2255 | 2334 | 2335 | 2442 | 2459 | 2473 | 2478 | 2504 | 2516 | 2519 => {
+            Code::InvalidArgument
+        }
         2080 => Code::OutOfRange,
         2003 => Code::Aborted,
         2009 | 2059 | 2161 | 2162 | 2538 | 9007 => Code::Unavailable,

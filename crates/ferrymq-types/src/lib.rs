@@ -21,6 +21,7 @@ mod pcf;
 mod properties;
 mod reason;
 mod reason_pages;
+pub mod rfh2;
 mod time;
 mod trigger_message;
 mod write_set;

@@ -12,8 +12,8 @@ pub const PROPERTY_NAME_LENGTH_MAX: usize = 4095;
 /// Most properties of one message. Beyond: 2478. A limit of our own.
 pub const PROPERTIES_MAX: usize = 1024;
 
-/// Most bytes of the names and values of one message's properties: 64 KiB. Beyond: 2478. What `MAXPROPL` can be set to in IBM
-/// MQ is fixed here.
+/// Most bytes of the names and values of one message's properties: 64 KiB. Beyond: 2478. A limit of our own;
+/// `MAXPROPL` can be lower.
 pub const PROPERTIES_LENGTH_MAX: usize = 64 * 1024;
 
 /// What selectors have a meaning for: no property may be called so, in any case. IBM MQ, "Property names".
@@ -23,6 +23,9 @@ const RESERVED_WORDS: [&str; 11] = [
 
 /// What the first part of a name may not be: other ways to name fields, data and folders.
 const RESERVED_FIRST: [&str; 4] = ["Root", "Body", "Properties", "usr"];
+
+/// Folders of a header whose names begin those of properties: `jms.Dst`. The one of all other properties, `usr`, does not.
+pub(crate) const PROPERTY_FOLDERS: [&str; 4] = ["jms", "mcd", "mqext", "mqps"];
 
 /// The value of a property. `MQTYPE_*`. Floats are equal if their bits are.
 #[derive(Debug, Clone)]
@@ -233,10 +236,11 @@ impl Properties {
 }
 
 /// Whether an application may call a property so: parts of letters, digits, `_` and `$` with dots between, none beginning with a
-/// digit; no word of selectors, and nothing that names a field, the data or a folder.
+/// digit; no word of selectors, and nothing that names a field, the data or a folder, but for those of [`PROPERTY_FOLDERS`] with
+/// something in them.
 ///
 /// Source: IBM MQ, "Property names", "Property name restrictions".
-fn is_property_name(name: &str) -> bool {
+pub(crate) fn is_property_name(name: &str) -> bool {
     let is_part = |part: &str| {
         let mut characters = part.chars();
         let first = characters.next();
@@ -249,10 +253,10 @@ fn is_property_name(name: &str) -> bool {
             .get(..with.len())
             .is_some_and(|start| start.eq_ignore_ascii_case(with))
     };
+    let is_in_folder = PROPERTY_FOLDERS.contains(&first) && name.contains('.');
     name.len() <= PROPERTY_NAME_LENGTH_MAX
         && name.split('.').all(is_part)
-        && !begins("mq")
-        && !begins("jms")
+        && (is_in_folder || !begins("mq") && !begins("jms"))
         && !RESERVED_FIRST
             .iter()
             .any(|word| first.eq_ignore_ascii_case(word))
@@ -283,6 +287,9 @@ mod tests {
             "com.example.orderType",
             "nullable",
             "inside",
+            "jms.Dst",
+            "mcd.Msd",
+            "mqext.a.b",
             &long,
         ] {
             let one = Properties::new(vec![of(good, PropertyValue::Null)]);
@@ -303,6 +310,9 @@ mod tests {
             "Like",
             "JMSPriority",
             "JMSXGroupID",
+            "jms",
+            "JMS.Dst",
+            "mqext",
             "mqrfh",
             "MQMD.x",
             "Root.MQMD.Priority",

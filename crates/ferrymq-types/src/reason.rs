@@ -246,6 +246,10 @@ reasons! {
     GROUP_ID_ERROR = 2258;
     /// A browse changed its order on the way.
     INCONSISTENT_BROWSE = 2259;
+    /// A rules and formatting header is malformed.
+    RFH_ERROR = 2334;
+    /// A folder of a rules and formatting header is malformed.
+    RFH_STRING_ERROR = 2335;
     /// A property's name is none, or is one that applications may not set.
     PROPERTY_NAME_ERROR = 2442;
     /// Segments are not supported.

@@ -102,6 +102,8 @@ pub(crate) const PAGES: &[(u32, &str)] = &[
     (2255, include_str!("../reason_codes/2255.md")),
     (2258, include_str!("../reason_codes/2258.md")),
     (2259, include_str!("../reason_codes/2259.md")),
+    (2334, include_str!("../reason_codes/2334.md")),
+    (2335, include_str!("../reason_codes/2335.md")),
     (2442, include_str!("../reason_codes/2442.md")),
     (2443, include_str!("../reason_codes/2443.md")),
     (2459, include_str!("../reason_codes/2459.md")),
