@@ -44,15 +44,16 @@ fn foreign(folders: &[&str], ccsid: u32, encoding: u32) -> (MessageDescriptor, B
                 })
                 .collect()
         };
-        while text.len() % 4 != 0 {
+        while !text.len().is_multiple_of(4) {
             let blank = if big { &[0, b' '][..] } else { &[b' ', 0][..] };
             text.extend_from_slice(if ccsid == 1208 { b" " } else { blank });
         }
-        names.extend(number(text.len() as u32));
+        names.extend(number(u32::try_from(text.len()).expect("short")));
         names.extend(text);
     }
     let mut data = b"RFH ".to_vec();
-    for n in [2, 36 + names.len() as u32, 273, 819] {
+    let length = u32::try_from(names.len().saturating_add(FIXED_LENGTH)).expect("short");
+    for n in [2, length, 273, 819] {
         data.extend(number(n));
     }
     data.extend(b"MQSTR   ");
