@@ -570,3 +570,54 @@ fn wait_until_open(dev: &Dev<'_>, queue: &str) {
     }
     panic!("nobody gets from {queue}");
 }
+
+#[test]
+fn only_what_a_selector_chooses_is_browsed_got_and_answered() {
+    let home = Home::new();
+    let dev = Dev::start(&home);
+    for (text, colour, priority) in [("a", "red", "1"), ("b", "blue", "7"), ("c", "red", "7")] {
+        let property = format!("colour={colour}");
+        let put = ["put", "DEV.QUEUE.1", text, "--property", &property];
+        let options = ["--priority", priority, "--reply-to", "DEV.QUEUE.2"];
+        dev.check(&[&put[..], &options].concat(), 0);
+    }
+    let with = |command: &[&str], selector: &str, code| {
+        let (out, err) = dev.check(&[command, &["--where", selector]].concat(), code);
+        format!("{out}{err}")
+    };
+    let browsed = with(
+        &["browse", "DEV.QUEUE.1", "-o", "json"],
+        "colour = 'red'",
+        0,
+    );
+    let bodies = browsed.lines().map(|line| json(line)["body"].clone());
+    assert_eq!(bodies.collect::<Vec<_>>(), ["c", "a"]);
+    let both = "colour = 'red' AND Root.MQMD.Priority > 4";
+    assert_eq!(with(&["get", "DEV.QUEUE.1"], both, 0), "c");
+    with(&["get", "DEV.QUEUE.1"], both, 4);
+    let echo = ["reply", "DEV.QUEUE.1", "--echo", "--wait", "0"];
+    with(&echo, "colour = 'blue'", 0);
+    dev.check(&["get", "DEV.QUEUE.2", "--where", "colour = 'blue'"], 0);
+    assert_eq!(with(&["get", "DEV.QUEUE.1"], "TRUE", 0), "a");
+    let refused = with(&["get", "DEV.QUEUE.1"], "colour = ", 1);
+    assert!(refused.contains("2459"), "{refused}");
+}
+
+#[test]
+fn properties_are_shown_as_what_they_are_whatever_the_queue_says() {
+    let home = Home::new();
+    let dev = Dev::start(&home);
+    let alter = "ALTER QLOCAL(DEV.QUEUE.1) PROPCTL(FORCE)";
+    dev.check(&["mqsc", "-e", alter], 0);
+    let put = ["put", "DEV.QUEUE.1", "x", "--property", "colour=red"];
+    dev.check(&put, 0);
+    let (shown, _) = dev.check(&["browse", "DEV.QUEUE.1", "-o", "json"], 0);
+    let shown = json(&shown);
+    assert_eq!(shown["properties"]["colour"], "red");
+    assert_eq!(
+        (&shown["body"], &shown["format"]),
+        (&"x".into(), &"MQSTR".into())
+    );
+    let (got, _) = dev.check(&["get", "DEV.QUEUE.1", "-o", "json"], 0);
+    assert_eq!(json(&got)["format"], "MQHRF2");
+}

@@ -81,6 +81,8 @@ impl Engine {
         let key = |cursor| self.queues.get(&queue).map(|q| q.key_of_cursor(cursor));
         Ok(PendingBrowse {
             connection,
+            name,
+            properties: browse.properties,
             queue,
             wanted,
             moves,
@@ -168,7 +170,9 @@ impl Engine {
         if let Some(walk) = p.walk.as_deref_mut() {
             self.report_walk(step, p.queue, walk);
         }
+        let properties = &message.descriptor.properties;
         let browsed = Browsed {
+            presentation: self.presentation(&p.name, p.properties, properties),
             examined: p.walk.as_ref().map_or(0, |walk| walk.examined()),
             message,
             backout_count: entry.backout_count,

@@ -9,7 +9,7 @@ use ferrymq_types::{
     QueueName, ReasonCode, ReceiverRow, SenderRow, Sequence, Timestamp, UnitOfWorkRow, WriteSet,
 };
 
-use crate::{FetchId, RequestId};
+use crate::{FetchId, Presentation, RequestId};
 
 /// What the caller is to do, in order.
 #[derive(Debug)]
@@ -216,6 +216,8 @@ pub struct Got {
     pub warning: ReasonCode,
     /// Messages that were judged by a selector up to this one; 0 without a selector.
     pub examined: u64,
+    /// Where the getter has its properties.
+    pub presentation: Presentation,
 }
 
 /// Where a browse is. Good for one run of the queue manager (rule U16).
@@ -238,6 +240,8 @@ pub struct Browsed {
     pub cursor: Cursor,
     /// As [`Got::examined`].
     pub examined: u64,
+    /// As [`Got::presentation`].
+    pub presentation: Presentation,
 }
 
 /// Statistics of a local queue.

@@ -332,7 +332,11 @@ impl Engine {
         let misses = self
             .matched_in_order(p.connection, &p.get)
             .is_some_and(|asked| !asked.is(&found.message));
-        let too_long = p.get.length_max.is_some_and(|max| length > max);
+        let too_long = p.get.length_max.is_some_and(|max| {
+            let properties = &found.message.descriptor.properties;
+            let header = self.header_length(&p.name, p.get.properties, properties);
+            u64::from(length).saturating_add(header) > u64::from(max)
+        });
         let refused = if misses {
             Some(Failure::of(ReasonCode::MATCH_OPTIONS_ERROR, &p.name))
         } else if too_long && !p.get.accept_truncated {
@@ -455,12 +459,15 @@ impl Engine {
             self.save_context(p.connection, handle, &found.message.descriptor);
         }
         self.taken_ahead(step, queue);
+        let properties = &found.message.descriptor.properties;
+        let presentation = self.presentation(&p.name, p.get.properties, properties);
         let got = Got {
             message: found.message,
             backout_count,
             sequence,
             warning: self.moved_by_get(p.connection, &p.get, entry),
             examined: p.walk.as_ref().map_or(0, |walk| walk.examined()),
+            presentation,
         };
         (after, got)
     }

@@ -34,6 +34,7 @@ mod ordered;
 mod outcomes;
 mod pending;
 mod performance;
+mod presentation;
 mod put;
 mod queue;
 mod read_ahead;
@@ -57,6 +58,7 @@ pub use effect::{
 pub use engine::Engine;
 pub use inquire::SETTABLE;
 pub use limits::{Limits, OUTCOME_KEPT};
+pub use presentation::{Presentation, PropertyOption};
 pub use recovery::EngineBuilder;
 pub use report::{REPORT_DATA_LENGTH, account_name, report_about};
 pub use request::{

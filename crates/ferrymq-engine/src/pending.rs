@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use ferrymq_types::{ChannelName, Message, MessageRow, ObjectId, Position, ReasonCode, Sequence};
+use ferrymq_types::{
+    ChannelName, Message, MessageRow, ObjectId, Position, QueueName, ReasonCode, Sequence,
+};
 
 use crate::channel::SenderGet;
 use crate::engine::Step;
@@ -12,7 +14,9 @@ use crate::messages::{message_of, row_of};
 use crate::queue::{Key, State, Wanted};
 use crate::selection::Walk;
 use crate::trigger::Cause;
-use crate::{ConnectionId, Effect, Engine, Event, FetchId, Fetched, HandleId, RequestId};
+use crate::{
+    ConnectionId, Effect, Engine, Event, FetchId, Fetched, HandleId, PropertyOption, RequestId,
+};
 
 /// A request that is not answered yet.
 #[derive(Debug)]
@@ -27,6 +31,9 @@ pub(crate) enum Pending {
 #[derive(Debug)]
 pub(crate) struct PendingBrowse {
     pub(crate) connection: ConnectionId,
+    /// What the queue is called by who browses: an alias, perhaps.
+    pub(crate) name: QueueName,
+    pub(crate) properties: PropertyOption,
     pub(crate) queue: ObjectId,
     pub(crate) wanted: Wanted,
     pub(crate) after: Option<Key>,

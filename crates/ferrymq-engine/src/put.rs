@@ -250,6 +250,11 @@ impl Engine {
             Persistence::Persistent | Persistence::NonPersistent => {}
         }
         self.set_reply_to(&mut descriptor);
+        if let Some(max) = self.qmgr.attributes.max_properties_length
+            && descriptor.properties.length() > max as usize
+        {
+            return Err(ReasonCode::PROPERTIES_TOO_BIG.into());
+        }
         let length = (put.header.len() as u64)
             .saturating_add(put.body.len() as u64)
             .saturating_add(descriptor.properties.length() as u64);

@@ -11,7 +11,7 @@ use ferrymq_types::{
     Sequence, Timestamp, UnitOfWorkId,
 };
 
-use crate::Cursor;
+use crate::{Cursor, PropertyOption};
 
 /// A request, numbered by the caller; its [`crate::Effect::Reply`] carries the number. Never used twice in one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -361,6 +361,8 @@ pub struct Get {
     pub fail_if_quiescing: bool,
     /// The unit of work that locks it.
     pub syncpoint: Option<UnitOfWorkId>,
+    /// How it has the properties of the message.
+    pub properties: PropertyOption,
     /// More than one message: the first is waited for, the others are taken if they are there. The reply is
     /// [`crate::Reply::GotMany`].
     pub many: Option<Many>,
@@ -382,6 +384,7 @@ impl Get {
             length_max: None,
             fail_if_quiescing: false,
             syncpoint: None,
+            properties: PropertyOption::default(),
             many: None,
         }
     }
@@ -425,6 +428,8 @@ pub struct Browse {
     pub lock: bool,
     /// Refused with 2161 while the queue manager quiesces. `MQGMO_FAIL_IF_QUIESCING`.
     pub fail_if_quiescing: bool,
+    /// As [`Get::properties`].
+    pub properties: PropertyOption,
 }
 
 impl Browse {
@@ -439,6 +444,7 @@ impl Browse {
             all_messages_available: false,
             lock: false,
             fail_if_quiescing: false,
+            properties: PropertyOption::default(),
         }
     }
 }

@@ -16,6 +16,13 @@ pub enum AttributeForm {
         /// The highest.
         max: u64,
     },
+    /// A number up to `max`, or a word.
+    NumberOr {
+        /// The word.
+        word: &'static str,
+        /// The highest.
+        max: u64,
+    },
     /// Text of at most `max` characters, none of them a control character.
     Text {
         /// Characters allowed.
@@ -55,6 +62,7 @@ impl AttributeForm {
     pub fn allowed(self) -> String {
         match self {
             Self::Number { min, max } => format!("a number from {min} to {max}"),
+            Self::NumberOr { word, max } => format!("{word}, or a number from 0 to {max}"),
             Self::Text { max: 0 } => "blank".to_owned(),
             Self::Text { max } => {
                 format!("text of at most {max} characters without control characters")
@@ -101,7 +109,7 @@ impl AttributeForm {
                 .filter(|_| !trimmed.contains('+'))
                 .map(AttributeValue::Number),
             Self::Words(_) => Some(AttributeValue::Word(trimmed.to_ascii_uppercase())),
-            Self::ApplicationType => Some(match trimmed.parse::<u64>() {
+            Self::ApplicationType | Self::NumberOr { .. } => Some(match trimmed.parse::<u64>() {
                 Ok(number) if !trimmed.contains('+') => AttributeValue::Number(number),
                 Ok(_) | Err(_) => AttributeValue::Word(trimmed.to_ascii_uppercase()),
             }),
@@ -146,6 +154,8 @@ impl AttributeForm {
             |t: &str, max: usize| t.chars().count() <= max && !t.chars().any(char::is_control);
         let good = match (self, value) {
             (Self::Number { min, max }, AttributeValue::Number(n)) => (min..=max).contains(n),
+            (Self::NumberOr { max, .. }, AttributeValue::Number(n)) => *n <= max,
+            (Self::NumberOr { word, .. }, AttributeValue::Word(w)) => w == word,
             (Self::Text { max }, AttributeValue::Text(t)) => printable(t, max),
             (Self::List { items, item }, AttributeValue::List(list)) => {
                 list.len() <= items && list.iter().all(|i| printable(i, item))
@@ -166,6 +176,7 @@ impl AttributeForm {
             }
             (
                 Self::Number { .. }
+                | Self::NumberOr { .. }
                 | Self::Text { .. }
                 | Self::List { .. }
                 | Self::Words(_)

@@ -49,7 +49,7 @@ pub use outcome::Remembered;
 pub use process::{Process, process_attribute, process_attributes};
 pub use queue::{
     AliasQueue, DefaultInputUse, DefinitionType, DeliverySequence, Enabled, LocalQueue, ModelQueue,
-    NonPersistentClass, Queue, QueueBase, RemoteQueue, TriggerType, Usage,
+    NonPersistentClass, PropertyControl, Queue, QueueBase, RemoteQueue, TriggerType, Usage,
 };
 pub use queue_manager::{QueueManager, QueueManagerAttributes};
 pub use queue_manager_table::{

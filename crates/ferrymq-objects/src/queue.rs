@@ -79,6 +79,22 @@ pub enum DefaultInputUse {
     Exclusive,
 }
 
+/// How a getter has the properties of a message that does not say how it wants them. `PROPCTL`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum PropertyControl {
+    /// `COMPAT`: in a header in front of the data, if any is of a kind that programs expect there.
+    #[default]
+    Compatibility,
+    /// `NONE`: not at all.
+    None,
+    /// `ALL`: in a header in front of the data.
+    All,
+    /// `FORCE`: in a header in front of the data, whatever the getter can do.
+    Force,
+    /// `V6COMPAT`: in a header in front of the data. It has the folders that were put; blanks and order may be others.
+    Version6,
+}
+
 /// When a trigger is due. `TRIGTYPE`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum TriggerType {
@@ -147,6 +163,8 @@ pub struct LocalQueue {
     pub backout_requeue_name: Option<QueueName>,
     /// `NPMCLASS`. Default `NORMAL`.
     pub non_persistent_class: NonPersistentClass,
+    /// `PROPCTL`. Default `COMPAT`.
+    pub property_control: PropertyControl,
     /// `SHARE`, `NOSHARE`. Default `SHARE`; of a model `NOSHARE`.
     pub share: bool,
     /// `DEFSOPT`. Default `SHARED`; of a model `EXCL`.
@@ -179,6 +197,8 @@ pub struct AliasQueue {
     pub base: QueueBase,
     /// `GET`. Default `ENABLED`.
     pub get: Enabled,
+    /// `PROPCTL`. Default `COMPAT`. What the queue behind it says does not count then.
+    pub property_control: PropertyControl,
     /// `TARGET` (`TARGQ`).
     pub target: Option<QueueName>,
 }

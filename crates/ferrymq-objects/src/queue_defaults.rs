@@ -7,7 +7,8 @@ use ferrymq_types::{
 
 use crate::{
     AliasQueue, DefaultInputUse, DefinitionType, DeliverySequence, Enabled, LocalQueue, ModelQueue,
-    NonPersistentClass, ObjectKind, Queue, QueueBase, QueueEvents, RemoteQueue, TriggerType, Usage,
+    NonPersistentClass, ObjectKind, PropertyControl, Queue, QueueBase, QueueEvents, RemoteQueue,
+    TriggerType, Usage,
 };
 
 fn base(name: QueueName) -> QueueBase {
@@ -43,6 +44,7 @@ impl LocalQueue {
             backout_threshold: 0,
             backout_requeue_name: None,
             non_persistent_class: NonPersistentClass::Normal,
+            property_control: PropertyControl::Compatibility,
             share: true,
             default_input_use: DefaultInputUse::Shared,
             definition_type: DefinitionType::Predefined,
@@ -72,6 +74,7 @@ impl AliasQueue {
         Self {
             base: base(name),
             get: Enabled::Yes,
+            property_control: PropertyControl::Compatibility,
             target: None,
         }
     }

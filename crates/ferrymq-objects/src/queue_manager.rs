@@ -24,6 +24,8 @@ pub struct QueueManagerAttributes {
     pub default_transmission_queue: Option<QueueName>,
     /// `MAXMSGL`, bytes. Default 4194304.
     pub max_message_length: u32,
+    /// `MAXPROPL`, bytes of the names and values of a message's properties; `None` is `NOLIMIT`, the default.
+    pub max_properties_length: Option<u32>,
     /// `MAXUMSGS`, messages of one unit of work. Default 10000.
     pub max_uncommitted_messages: u32,
     /// `MAXHANDS`, handles of one connection. Default 256.

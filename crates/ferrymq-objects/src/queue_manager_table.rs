@@ -28,6 +28,9 @@ const MESSAGE_LENGTH_MIN: u64 = 32_768;
 /// Default of `MAXHANDS`.
 const HANDLES_DEFAULT: u32 = 256;
 
+/// `MAXPROPL` that is none.
+const NO_LIMIT: &str = "NOLIMIT";
+
 const fn spec(keyword: &'static str, form: AttributeForm) -> AttributeSpec {
     AttributeSpec {
         keyword,
@@ -178,6 +181,26 @@ static ROWS: &[Row<QueueManagerAttributes>] = &[
     ),
     row!(
         spec(
+            "MAXPROPL",
+            AttributeForm::NumberOr {
+                word: NO_LIMIT,
+                max: MESSAGE_LENGTH_MAX as u64
+            }
+        ),
+        |q| Some(match q.max_properties_length {
+            Some(length) => AttributeValue::number(length),
+            None => AttributeValue::Word(NO_LIMIT.to_owned()),
+        }),
+        |q, v| {
+            q.max_properties_length = match v {
+                AttributeValue::Word(_) => None,
+                number => Some(number.as_u32()?),
+            };
+            Some(())
+        }
+    ),
+    row!(
+        spec(
             "MAXUMSGS",
             AttributeForm::Number {
                 min: 1,
@@ -241,11 +264,11 @@ const NOT_SUPPORTED: &[&str] = &[
     "CERTLABL", "CERTVPOL", "CHAD", "CHADEV", "CHADEXIT", "CHLEV", "CLWLDATA", "CLWLEXIT",
     "CLWLLEN", "CLWLMRUC", "CLWLUSEQ", "CMDEV", "CMDLEVEL", "COMMANDQ", "CONFIGEV", "CONNAUTH",
     "CUSTOM", "DEFCLXQ", "IMGINTVL", "IMGLOGLN", "IMGRCOVO", "IMGRCOVQ", "IMGSCHED", "INITKEY",
-    "IPADDRV", "KEYRPWD", "LOGGEREV", "MARKINT", "MAXPROPL", "MONACLS", "MONCHL", "MONQ", "PARENT",
-    "PLATFORM", "PSCLUS", "PSMODE", "PSNPMSG", "PSNPRES", "PSRTYCNT", "PSSYNCPT", "QMGRPROD",
-    "REPOS", "REPOSNL", "REVDNS", "ROUTEREC", "SCHINIT", "SCMDSERV", "SPLCAP", "SSLCRLNL",
-    "SSLCRYP", "SSLEV", "SSLFIPS", "SSLKEYR", "SSLRKEYC", "STATACLS", "STATCHL", "STATINT",
-    "STATMQI", "STATQ", "SUITEB", "SYNCPT", "TREELIFE", "VERSION", "XRCAP",
+    "IPADDRV", "KEYRPWD", "LOGGEREV", "MARKINT", "MONACLS", "MONCHL", "MONQ", "PARENT", "PLATFORM",
+    "PSCLUS", "PSMODE", "PSNPMSG", "PSNPRES", "PSRTYCNT", "PSSYNCPT", "QMGRPROD", "REPOS",
+    "REPOSNL", "REVDNS", "ROUTEREC", "SCHINIT", "SCMDSERV", "SPLCAP", "SSLCRLNL", "SSLCRYP",
+    "SSLEV", "SSLFIPS", "SSLKEYR", "SSLRKEYC", "STATACLS", "STATCHL", "STATINT", "STATMQI",
+    "STATQ", "SUITEB", "SYNCPT", "TREELIFE", "VERSION", "XRCAP",
 ];
 
 impl Tabled for QueueManagerAttributes {
@@ -290,6 +313,7 @@ impl QueueManagerAttributes {
             dead_letter_queue_name: None,
             default_transmission_queue: None,
             max_message_length: MESSAGE_LENGTH_DEFAULT,
+            max_properties_length: None,
             max_uncommitted_messages: UNIT_OF_WORK_MESSAGES_DEFAULT,
             max_handles: HANDLES_DEFAULT,
             trigger_interval: INTERVAL_DEFAULT,

@@ -15,8 +15,8 @@ use crate::table::{
 };
 use crate::{
     AliasQueue, DefaultInputUse, DefinitionType, DeliverySequence, Enabled, LocalQueue,
-    NonPersistentClass, ObjectKind, Queue, QueueBase, RemoteQueue, ServiceIntervalEvent,
-    TriggerType, Usage,
+    NonPersistentClass, ObjectKind, PropertyControl, Queue, QueueBase, RemoteQueue,
+    ServiceIntervalEvent, TriggerType, Usage,
 };
 use ferrymq_types::AttributeValue;
 
@@ -54,6 +54,15 @@ const fn local_mut(queue: &mut Queue) -> Option<&mut LocalQueue> {
         Queue::Local(q) => Some(q),
         Queue::Model(q) => Some(&mut q.template),
         Queue::Remote(_) | Queue::Alias(_) => None,
+    }
+}
+
+const fn property_control(queue: &Queue) -> Option<PropertyControl> {
+    match queue {
+        Queue::Local(q) => Some(q.property_control),
+        Queue::Model(q) => Some(q.template.property_control),
+        Queue::Alias(q) => Some(q.property_control),
+        Queue::Remote(_) => None,
     }
 }
 
@@ -345,6 +354,24 @@ static ROWS: &[Row<Queue>] = &[
         }
     ),
     row!(
+        spec(
+            "PROPCTL",
+            LOCAL_MODEL_ALIAS,
+            AttributeForm::Words(PropertyControl::WORDS)
+        ),
+        |q| Some(property_control(q)?.value()),
+        |q, v| {
+            let control = PropertyControl::from_value(v)?;
+            match q {
+                Queue::Alias(q) => q.property_control = control,
+                Queue::Local(_) | Queue::Model(_) | Queue::Remote(_) => {
+                    local_mut(q)?.property_control = control;
+                }
+            }
+            Some(())
+        }
+    ),
+    row!(
         spec("PUT", EVERY, AttributeForm::Words(Enabled::WORDS)),
         |q| Some(q.base().put.value()),
         |q, v| {
@@ -566,7 +593,7 @@ static ROWS: &[Row<Queue>] = &[
 const NOT_SUPPORTED: &[&str] = &[
     "ACCTQ", "CAPEXPRY", "CLCHNAME", "CLUSNL", "CLUSTER", "CLWLPRTY", "CLWLRANK", "CLWLUSEQ",
     "CUSTOM", "DEFBIND", "DEFPRESP", "DEFREADA", "DISTL", "IMGRCOVQ", "MAXFSIZE", "MONQ",
-    "PROPCTL", "RETINTVL", "SCOPE", "STATQ", "STREAMQ", "STRMQOS", "TPIPE",
+    "RETINTVL", "SCOPE", "STATQ", "STREAMQ", "STRMQOS", "TPIPE",
 ];
 
 impl Tabled for Queue {

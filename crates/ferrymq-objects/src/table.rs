@@ -7,7 +7,8 @@ use ferrymq_types::{Persistence, ProcessName, QueueManagerName, QueueName, Times
 use crate::attribute::{AttributeError, AttributeProblem, AttributeSpec, Attributes, shorten};
 use crate::{
     DefaultInputUse, DefinitionType, DeliverySequence, Enabled, MessageSpeed, NonPersistentClass,
-    ObjectKind, ServiceIntervalEvent, SslClientAuthentication, TriggerType, Usage, UseDlq,
+    ObjectKind, PropertyControl, ServiceIntervalEvent, SslClientAuthentication, TriggerType, Usage,
+    UseDlq,
 };
 use ferrymq_types::AttributeValue;
 
@@ -150,6 +151,7 @@ words!(DeliverySequence: "PRIORITY" = Priority, "FIFO" = Fifo);
 words!(DefinitionType: "PREDEFINED" = Predefined, "PERMDYN" = PermanentDynamic, "TEMPDYN" = TemporaryDynamic);
 words!(DefaultInputUse: "SHARED" = Shared, "EXCL" = Exclusive);
 words!(NonPersistentClass: "NORMAL" = Normal, "HIGH" = High);
+words!(PropertyControl: "COMPAT" = Compatibility, "NONE" = None, "ALL" = All, "FORCE" = Force, "V6COMPAT" = Version6);
 words!(TriggerType: "FIRST" = First, "EVERY" = Every, "DEPTH" = Depth, "NONE" = None);
 words!(ServiceIntervalEvent: "HIGH" = High, "OK" = Ok, "NONE" = None);
 words!(Persistence: "NO" = NonPersistent, "YES" = Persistent);

@@ -398,6 +398,9 @@ pub(crate) struct ReplyArgs {
     /// End when no request has come for so long [default: wait without end]
     #[arg(long, value_name = "DURATION", value_parser = parse::duration)]
     pub(crate) wait: Option<Duration>,
+    /// Only messages that satisfy this selector: "colour = 'red' AND Root.MQMD.Priority > 4"
+    #[arg(long = "where", value_name = "SELECTOR")]
+    pub(crate) selector: Option<String>,
 }
 
 /// What replies say.
@@ -433,6 +436,9 @@ pub(crate) struct GetArgs {
     /// Only messages with this correlation id
     #[arg(long, value_name = "HEX", value_parser = parse::correlation_id)]
     pub(crate) correl: Option<CorrelationId>,
+    /// Only messages that satisfy this selector: "colour = 'red' AND Root.MQMD.Priority > 4"
+    #[arg(long = "where", value_name = "SELECTOR")]
+    pub(crate) selector: Option<String>,
     /// Give the data as it was put, instead of text in UTF-8
     #[arg(long)]
     pub(crate) no_convert: bool,
@@ -458,6 +464,9 @@ pub(crate) struct BrowseArgs {
     /// Only messages with this correlation id
     #[arg(long, value_name = "HEX", value_parser = parse::correlation_id)]
     pub(crate) correl: Option<CorrelationId>,
+    /// Only messages that satisfy this selector: "colour = 'red' AND Root.MQMD.Priority > 4"
+    #[arg(long = "where", value_name = "SELECTOR")]
+    pub(crate) selector: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use ferrymq_objects::{
-    AliasQueue, Channel, ChannelBase, DeliverySequence, Enabled, LocalQueue, MessageSpeed, Queue,
-    QueueBase, QueueManager, QueueManagerAttributes, QueueManagerEvents, RemoteQueue,
-    SenderChannel, Usage, UseDlq,
+    AliasQueue, Channel, ChannelBase, DeliverySequence, Enabled, LocalQueue, MessageSpeed,
+    PropertyControl, Queue, QueueBase, QueueManager, QueueManagerAttributes, QueueManagerEvents,
+    RemoteQueue, SenderChannel, Usage, UseDlq,
 };
 use ferrymq_types::{
     ChannelName, CorrelationId, Epoch, MessageDescriptor, MessageId, ObjectId, Persistence,
@@ -67,6 +67,7 @@ pub(super) fn alias(id: u64, name: &str, target: &str) -> AliasQueue {
     AliasQueue {
         base: base(id, name),
         get: Enabled::Yes,
+        property_control: PropertyControl::default(),
         target: Some(queue_name(target)),
     }
 }

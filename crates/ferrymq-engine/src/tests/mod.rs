@@ -23,6 +23,7 @@ mod get;
 mod group_handles;
 mod groups;
 mod inquire;
+mod presentation;
 mod put;
 mod queue;
 mod random;

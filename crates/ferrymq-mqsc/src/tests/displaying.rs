@@ -87,14 +87,14 @@ AMQ8409I: Display Queue details.
    MAXDEPTH(5000)                          MAXMSGL(4194304)
    MSGDLVSQ(PRIORITY)                      NPMCLASS(NORMAL)
    OPPROCS(3)                              PROCESS( )
-   PUT(ENABLED)                            QDEPTHHI(80)
-   QDEPTHLO(20)                            QDPHIEV(DISABLED)
-   QDPLOEV(DISABLED)                       QDPMAXEV(ENABLED)
-   QSVCIEV(NONE)                           QSVCINT(999999999)
-   SHARE                                   TRIGDATA( )
-   TRIGDPTH(1)                             NOTRIGGER
-   TRIGMPRI(0)                             TRIGTYPE(FIRST)
-   USAGE(NORMAL)"
+   PROPCTL(COMPAT)                         PUT(ENABLED)
+   QDEPTHHI(80)                            QDEPTHLO(20)
+   QDPHIEV(DISABLED)                       QDPLOEV(DISABLED)
+   QDPMAXEV(ENABLED)                       QSVCIEV(NONE)
+   QSVCINT(999999999)                      SHARE
+   TRIGDATA( )                             TRIGDPTH(1)
+   NOTRIGGER                               TRIGMPRI(0)
+   TRIGTYPE(FIRST)                         USAGE(NORMAL)"
     );
     assert_eq!(
         show(&mut b, "dis q(ORDERS)"),

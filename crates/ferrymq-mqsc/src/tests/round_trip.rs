@@ -23,6 +23,11 @@ fn description() -> impl Strategy<Value = String> {
 fn value(spec: &'static AttributeSpec) -> BoxedStrategy<AttributeValue> {
     match spec.form {
         AttributeForm::Number { min, max } => (min..=max).prop_map(AttributeValue::Number).boxed(),
+        AttributeForm::NumberOr { word, max } => prop_oneof![
+            Just(AttributeValue::Word(word.to_owned())),
+            (0..=max).prop_map(AttributeValue::Number),
+        ]
+        .boxed(),
         AttributeForm::Text { .. } if spec.keyword == "SSLCIPH" => {
             "[A-Za-z0-9_-]{0,30}".prop_map(AttributeValue::Text).boxed()
         }

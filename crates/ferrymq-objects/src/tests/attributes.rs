@@ -17,6 +17,7 @@ fn other(form: AttributeForm, default: &AttributeValue) -> AttributeValue {
         AttributeForm::Number { min, max } => {
             number(if *default == number(max) { min } else { max })
         }
+        AttributeForm::NumberOr { max, .. } => number(max),
         AttributeForm::Text { .. } => text("It-s_2"),
         AttributeForm::Words(words) => word(
             words

@@ -96,8 +96,8 @@ impl Representation {
 }
 
 impl Reading {
-    /// Converts the data and cuts it to length, as asked. Returns a warning, or [`ReasonCode::NONE`].
-    pub(crate) fn apply(&self, message: &mut v1::Message) -> ReasonCode {
+    /// Converts the data, as asked. Returns a warning, or [`ReasonCode::NONE`].
+    pub(crate) fn convert(&self, message: &mut v1::Message) -> ReasonCode {
         let mut warning = ReasonCode::NONE;
         if let (Some(target), Some(descriptor)) = (self.target, &mut message.descriptor) {
             match self.converted(target, descriptor, &message.data) {
@@ -110,6 +110,12 @@ impl Reading {
                 Err(reason) => warning = reason,
             }
         }
+        warning
+    }
+
+    /// Cuts the data to length, as asked. Returns a warning, `so_far` if there is one.
+    pub(crate) fn cut(&self, message: &mut v1::Message, so_far: ReasonCode) -> ReasonCode {
+        let mut warning = so_far;
         if let Some(length) = self.length_max.map(|n| n as usize)
             && self.accept_truncated
             && message.data.len() > length

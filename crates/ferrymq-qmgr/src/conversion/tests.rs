@@ -29,6 +29,13 @@ fn reading(ccsid: u32, encoding: u32) -> Reading {
     }
 }
 
+impl Reading {
+    fn apply(&self, message: &mut v1::Message) -> ReasonCode {
+        let warning = self.convert(message);
+        self.cut(message, warning)
+    }
+}
+
 #[test]
 fn text_is_converted_or_given_as_it_is_with_the_reason() {
     let wide: &[u8] = b"\0A\0\xe9";

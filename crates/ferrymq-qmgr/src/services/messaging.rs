@@ -14,7 +14,7 @@ use ferrymq_selector::Selector;
 use ferrymq_transport::PeerInfo;
 use ferrymq_types::{
     ApplicationType, CorrelationId, MessageId, QueueName, ReasonCode, Timestamp, UnitOfWorkId,
-    UnitOfWorkOutcome,
+    UnitOfWorkOutcome, rfh2,
 };
 use futures::Stream;
 use tonic::{Request, Response, Status, Streaming};
@@ -23,6 +23,7 @@ use crate::conversion::{Reading, Representation};
 use crate::handle::{Connection, QueueManagerHandle};
 use crate::node::Node;
 use crate::security::{self, Client};
+use crate::services::properties::{present, property_option};
 use crate::services::{session, status};
 
 /// A get that no client limits waits no longer than this: half a day.
@@ -85,7 +86,7 @@ impl Caller {
             Object::Handle(_) => None,
             Object::Named(name) => Some(&name.queue),
         };
-        let message = request
+        let mut message = request
             .message
             .ok_or_else(|| failed(ReasonCode::MD_ERROR, named))?;
         let context = self
@@ -102,6 +103,7 @@ impl Caller {
             convert::put_descriptor(message.descriptor.unwrap_or_default(), fields, self.now())
                 .map_err(|reason| failed(reason, named))?;
         let mut descriptor = parsed.descriptor;
+        rfh2::fold(&mut descriptor, &mut message.data).map_err(|reason| failed(reason, named))?;
         if fields == convert::ContextFields::None {
             descriptor.user_identifier.clone_from(&self.client.user);
         }
@@ -190,6 +192,8 @@ impl Caller {
             length_max: (request.length_max != 0).then_some(request.length_max),
             fail_if_quiescing: request.fail_if_quiescing,
             syncpoint,
+            properties: property_option(request.properties)
+                .map_err(|reason| failed(reason, named))?,
             ..Get::of(source)
         })
     }
@@ -202,8 +206,11 @@ impl Caller {
     ) -> Result<v1::GetResponse, Failure> {
         let (result, warning, examined) = match reply {
             Ok(Reply::Got(got)) => {
-                let mut message = self.message(&got);
-                let warning = reading.apply(&mut message);
+                let mut message = self.with_properties_beside(&got);
+                let warning = reading.convert(&mut message);
+                let properties = &got.message.descriptor.properties;
+                present(&mut message, got.presentation, properties);
+                let warning = reading.cut(&mut message, warning);
                 let warning = if warning == ReasonCode::NONE {
                     got.warning
                 } else {
@@ -233,6 +240,13 @@ impl Caller {
 
     /// A message that was got.
     pub(crate) fn message(&self, got: &Got) -> v1::Message {
+        let mut message = self.with_properties_beside(got);
+        let properties = &got.message.descriptor.properties;
+        present(&mut message, got.presentation, properties);
+        message
+    }
+
+    fn with_properties_beside(&self, got: &Got) -> v1::Message {
         let descriptor =
             convert::descriptor_to_wire(&got.message.descriptor, got.backout_count, self.now());
         v1::Message {
@@ -446,6 +460,8 @@ impl v1::messaging_server::Messaging for MessagingService {
                 matching,
                 selector: selector(&request.selector).map_err(fail)?,
                 all_messages_available: request.all_messages_available,
+                properties: property_option(request.properties)
+                    .map_err(|reason| fail(failed(reason, Some(&queue))))?,
                 ..Browse::of(BrowseStep::First(queue))
             },
             left: if request.limit == 0 {
@@ -535,17 +551,18 @@ impl BrowseState {
                 backout_count,
                 cursor,
                 examined,
+                presentation,
             })) => {
                 let now = handle.clock().now();
+                let descriptor =
+                    convert::descriptor_to_wire(&message.descriptor, backout_count, now);
+                let mut shown = v1::Message {
+                    descriptor: Some(descriptor),
+                    data: message.data(),
+                };
+                present(&mut shown, presentation, &message.descriptor.properties);
                 let response = v1::BrowseResponse {
-                    message: Some(v1::Message {
-                        descriptor: Some(convert::descriptor_to_wire(
-                            &message.descriptor,
-                            backout_count,
-                            now,
-                        )),
-                        data: message.data(),
-                    }),
+                    message: Some(shown),
                     position: cursor.sequence.get(),
                     examined,
                 };

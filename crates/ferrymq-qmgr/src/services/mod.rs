@@ -4,6 +4,7 @@ pub(crate) mod admin;
 mod attributes;
 pub(crate) mod channel;
 pub(crate) mod messaging;
+mod properties;
 mod session;
 
 use ferrymq_engine::Failure;

@@ -23,6 +23,9 @@ pub(crate) async fn run(invocation: &mut Invocation, args: BrowseArgs) -> Result
         message_id: id(args.id.as_ref().map(MessageId::as_bytes)),
         correlation_id: id(args.correl.as_ref().map(CorrelationId::as_bytes)),
         limit: args.limit.unwrap_or(0),
+        selector: args.selector.clone().unwrap_or_default(),
+        // Whatever the queue says, so that they are shown as what they are.
+        properties: wire::PropertyOption::InDescriptor.into(),
         ..wire::BrowseRequest::default()
     };
     let mut messages = connected.client.browse(request).await?;

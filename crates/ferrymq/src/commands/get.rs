@@ -34,6 +34,7 @@ pub(crate) async fn run(invocation: &mut Invocation, args: GetArgs) -> Result<()
         wait_ms: 0,
         message_id: id(args.id.as_ref().map(MessageId::as_bytes)),
         correlation_id: id(args.correl.as_ref().map(CorrelationId::as_bytes)),
+        selector: args.selector.clone().unwrap_or_default(),
         length_max: 0,
         // UTF-8 by default.
         convert: (!args.no_convert).then(wire::Conversion::default),

@@ -48,6 +48,7 @@ pub(crate) async fn run(invocation: &mut Invocation, args: ReplyArgs) -> Result<
     let open = wire::OpenCall {
         queue: args.queue.to_string(),
         input: wire::InputUse::Shared.into(),
+        selector: args.selector.clone().unwrap_or_default(),
         ..wire::OpenCall::default()
     };
     let queue = session.open(open).await?;

@@ -14,6 +14,7 @@ use crate::ids;
 use crate::services::messaging::{
     matching, object_name, queue_name, reading, selector, unit_of_work_id,
 };
+use crate::services::properties::property_option;
 
 /// A call that is ready for the engine.
 #[derive(Debug)]
@@ -95,6 +96,7 @@ fn browse(call: &v1::BrowseCall) -> Result<Request, Failure> {
         all_messages_available: call.all_messages_available,
         lock: call.lock,
         fail_if_quiescing: call.fail_if_quiescing,
+        properties: property_option(call.properties).map_err(failure)?,
     }))
 }
 

@@ -188,6 +188,7 @@ impl Responses {
                         sequence: browsed.cursor.sequence,
                         warning: ReasonCode::NONE,
                         examined: browsed.examined,
+                        presentation: browsed.presentation,
                     }),
                     other => other,
                 });
