@@ -175,11 +175,6 @@ static ROWS: &[Row<QueueManagerAttributes>] = &[
         }
     ),
     row!(
-        shown("MAXPRTY"),
-        |_| Some(AttributeValue::Number(u64::from(PRIORITY_MAX))),
-        never
-    ),
-    row!(
         spec(
             "MAXPROPL",
             AttributeForm::NumberOr {
@@ -194,10 +189,18 @@ static ROWS: &[Row<QueueManagerAttributes>] = &[
         |q, v| {
             q.max_properties_length = match v {
                 AttributeValue::Word(_) => None,
-                number => Some(number.as_u32()?),
+                AttributeValue::Number(_)
+                | AttributeValue::Text(_)
+                | AttributeValue::Flag(_)
+                | AttributeValue::List(_) => Some(v.as_u32()?),
             };
             Some(())
         }
+    ),
+    row!(
+        shown("MAXPRTY"),
+        |_| Some(AttributeValue::Number(u64::from(PRIORITY_MAX))),
+        never
     ),
     row!(
         spec(
