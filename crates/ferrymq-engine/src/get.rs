@@ -115,6 +115,11 @@ impl Engine {
         if let Err(failure) = self.check_quiescing(get.fail_if_quiescing) {
             return step.reply(id, Position::ZERO, Err(failure));
         }
+        if get.syncpoint_if_persistent && get.syncpoint.is_none() {
+            // A persistent message would be gone at once, which is what was not wanted.
+            let failure = ReasonCode::OPTIONS_ERROR.into();
+            return step.reply(id, Position::ZERO, Err(failure));
+        }
         if let Some(unit) = get.syncpoint
             && let Err(failure) = self.own_unit(connection, unit)
         {

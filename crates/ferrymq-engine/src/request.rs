@@ -342,7 +342,8 @@ pub struct Get {
     /// A message that is longer than `length_max` is taken all the same, and its data cut: warning 2079.
     /// `MQGMO_ACCEPT_TRUNCATED_MSG`.
     pub accept_truncated: bool,
-    /// A non-persistent message is removed at once, whatever `syncpoint` says. `MQGMO_SYNCPOINT_IF_PERSISTENT`.
+    /// A non-persistent message is removed at once, whatever `syncpoint` says; 2046 if that says nothing.
+    /// `MQGMO_SYNCPOINT_IF_PERSISTENT`.
     pub syncpoint_if_persistent: bool,
     /// Which messages.
     pub matching: MatchIds,

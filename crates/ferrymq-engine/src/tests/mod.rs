@@ -33,6 +33,7 @@ mod selectors;
 mod sender;
 mod settle;
 mod spill;
+mod tables;
 mod trigger_messages;
 mod triggers;
 mod unit_of_work;
