@@ -31,7 +31,7 @@ fn inv_b1_the_count_is_the_number_of_backouts_and_survives_a_crash() {
 }
 
 #[test]
-fn inv_b2_at_the_threshold_the_message_moves_to_the_backout_queue_in_one_write_set() {
+fn rule_10_inv_b2_at_the_threshold_the_message_moves_to_the_backout_queue_in_one_write_set() {
     let mut w = World::new();
     let (_, done) = w.put(put("B", "poison"));
     w.put(put("B", "next"));
@@ -109,6 +109,19 @@ fn inv_b3_without_a_usable_backout_queue_it_goes_to_the_dead_letter_queue() {
 }
 
 #[test]
+fn rule_9_a_dead_letter_queue_needs_room_for_the_header_too() {
+    for (length_max, taken) in [(175, false), (176, true)] {
+        let mut w = World::new();
+        w.alter_local("B", |q| q.backout_requeue_name = None);
+        w.alter_local("DLQ", |q| q.max_message_length = length_max);
+        w.put(put("B", "body"));
+        fail(&mut w, "B", 2, 1);
+        assert_eq!(w.depth("DLQ"), u64::from(taken), "MAXMSGL({length_max})");
+        assert_eq!(w.depth("B"), u64::from(!taken), "MAXMSGL({length_max})");
+    }
+}
+
+#[test]
 fn inv_b3_b5_where_no_queue_takes_it_it_stays_blocks_nobody_and_is_tried_again() {
     let mut w = World::new();
     w.alter_local("BO", |q| q.base.put = Enabled::No);
@@ -138,7 +151,7 @@ fn inv_b3_b5_where_no_queue_takes_it_it_stays_blocks_nobody_and_is_tried_again()
 }
 
 #[test]
-fn inv_b4_without_threshold_nothing_is_removed_and_alterations_count_at_the_next_get() {
+fn rule_11_inv_b4_without_threshold_nothing_is_removed_and_alterations_count_at_the_next_get() {
     let mut w = World::new();
     w.put(put("A", "x"));
     fail(&mut w, "A", 5, 1);

@@ -14,7 +14,7 @@ fn expiring(w: &World, p: Put, seconds: u64) -> Put {
 }
 
 #[test]
-fn inv_d7_an_expired_message_is_never_returned_and_leaves_an_account_entry() {
+fn rule_8_inv_d7_an_expired_message_is_never_returned_and_leaves_an_account_entry() {
     let mut w = World::without_cache();
     w.put(expiring(&w, put("A", "old"), 1));
     w.put(put("A", "new"));
@@ -85,7 +85,7 @@ fn inv_d7_a_backed_out_message_expires_then() {
 }
 
 #[test]
-fn inv_d7_messages_do_not_expire_on_dead_letter_and_backout_queues() {
+fn rule_8_inv_d7_messages_do_not_expire_on_dead_letter_and_backout_queues() {
     let mut w = World::new();
     for queue in ["DLQ", "BO"] {
         w.put(expiring(&w, put(queue, "kept"), 1));

@@ -75,7 +75,7 @@ fn names_that_lead_nowhere_are_refused_with_the_reason_of_resolution() {
 }
 
 #[test]
-fn lengths_beyond_the_queue_are_2030_and_beyond_the_queue_manager_2031() {
+fn rule_9_lengths_beyond_the_queue_are_2030_and_beyond_the_queue_manager_2031() {
     let mut w = World::new();
     w.alter_local("A", |q| q.max_message_length = 4);
     w.alter(|qmgr| qmgr.attributes.max_message_length = 6);
@@ -247,7 +247,7 @@ fn malformed_descriptors_are_refused() {
 }
 
 #[test]
-fn defaults_come_from_the_first_definition_on_the_path() {
+fn rule_24_defaults_come_from_the_first_definition_on_the_path() {
     let mut w = World::new();
     w.alter(|qmgr| match qmgr.queues.get_mut(&queue_name("AL")) {
         Some(Queue::Alias(q)) => {

@@ -73,7 +73,7 @@ fn resolve(b: &Bench, queue: &str, queue_manager: &str) -> String {
 }
 
 #[test]
-fn names_resolve_as_the_tables_say() {
+fn rules_22_and_23_names_resolve_as_the_tables_say() {
     let b = bench();
     for (queue, queue_manager, expected) in [
         // The queue manager.

@@ -357,9 +357,9 @@ fn alias_mut(qmgr: &mut ferrymq_objects::QueueManager) -> &mut ferrymq_objects::
     }
 }
 
-/// Persistent to a temporary dynamic queue (edge rule 25), whoever says that it is persistent.
+/// Persistent to a temporary dynamic queue (rule 25), whoever says that it is persistent.
 #[test]
-fn edge_rule_25_persistent_to_a_temporary_dynamic_queue_is_2048() {
+fn rule_25_persistent_to_a_temporary_dynamic_queue_is_2048() {
     for (persistence, expected) in [
         (Some(ferrymq_types::Persistence::Persistent), Failed(2048)),
         (Some(ferrymq_types::Persistence::NonPersistent), Done),
