@@ -33,6 +33,16 @@ impl Uid {
     }
 }
 
+/// Whether a permanent dynamic queue is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Existence {
+    #[default]
+    No,
+    Yes,
+    /// The answer to what made or deleted it has not left.
+    Maybe,
+}
+
 /// How something that was asked for ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
@@ -194,6 +204,8 @@ pub(crate) struct Oracle {
     pub(crate) conversations_ended: Vec<Timestamp>,
     /// Whether non-persistent messages travel fast.
     pub(crate) fast: bool,
+    /// Whether the permanent dynamic queue is there.
+    pub(crate) dynamic: Existence,
 }
 
 /// A message as a getter, a browser or a dump sees it.

@@ -32,8 +32,10 @@ pub(crate) mod inv_l1_drains;
 pub(crate) mod inv_n1_at_most_once;
 pub(crate) mod inv_n2_loss_accounted;
 pub(crate) mod inv_o1_order;
+pub(crate) mod inv_q1_dynamic_queues;
 pub(crate) mod inv_s1_store_opens;
 pub(crate) mod inv_t1_reports;
+pub(crate) mod inv_t2_triggers;
 
 /// An invariant that did not hold.
 #[derive(Debug, Clone, PartialEq, Eq)]

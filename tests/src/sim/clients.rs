@@ -3,7 +3,8 @@
 use bytes::Bytes;
 use ferrymq_channel::{StopMode, StopStatus};
 use ferrymq_engine::{
-    Browse, BrowseStep, ConnectionId, Context, Get, Input, Object, ObjectName, Put, Request, Source,
+    Browse, BrowseStep, ConnectionId, Context, Get, HandleId, Input, Object, ObjectName, Put,
+    Request, Source,
 };
 use ferrymq_types::{
     CorrelationId, MessageDescriptor, MessageId, Persistence, Priority, QueueName, ReportOptions,
@@ -12,10 +13,12 @@ use ferrymq_types::{
 
 use crate::invariants::{Check, inv_c6_bytes_intact::FORMAT};
 use crate::oracle::{self, Fate, Uid};
-use crate::sim::REPORT_QUEUE;
+use crate::sim::dynamics::{Dynamic, PERMANENT, TEMPORARY};
 use crate::sim::groups::{GROUP_QUEUE, Grouping, Progress};
 use crate::sim::node::{Answer, Asker, What};
+use crate::sim::triggers::{Monitor, TRIGGERED_QUEUE};
 use crate::sim::world::{Event, Phase, World, after};
+use crate::sim::{Fault, REPORT_QUEUE};
 
 /// `MQRO_DISCARD_MSG`.
 const DISCARD: u32 = 0x0800_0000;
@@ -34,6 +37,17 @@ const OUT: To = ("OUT.Q", (1, "OUT.Q"));
 const POISON: To = ("POISON.Q", (1, "POISON.Q"));
 const GROUP: To = (GROUP_QUEUE, (1, GROUP_QUEUE));
 const IN_HERE: To = ("IN.Q", (1, "IN.Q"));
+const TRIGGERED: To = (TRIGGERED_QUEUE, (1, TRIGGERED_QUEUE));
+
+/// What a client is for, beside putting and getting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Plain,
+    /// It makes and uses a dynamic queue.
+    Dynamic(Dynamic),
+    /// It waits for triggers, to the end.
+    Monitor,
+}
 
 /// What a client does.
 #[derive(Debug)]
@@ -49,6 +63,7 @@ struct Habit {
     back_out: u64,
     browses: bool,
     grouping: Grouping,
+    role: Role,
 }
 
 const fn habit(node: usize) -> Habit {
@@ -61,6 +76,7 @@ const fn habit(node: usize) -> Habit {
         back_out: 20,
         browses: false,
         grouping: Grouping::No,
+        role: Role::Plain,
     }
 }
 
@@ -139,6 +155,28 @@ const HABITS: &[Habit] = &[
         grouping: Grouping::Gets,
         ..habit(1)
     },
+    Habit {
+        puts: &[(TEMPORARY.name, (1, TEMPORARY.name))],
+        put: 50,
+        role: Role::Dynamic(TEMPORARY),
+        ..habit(1)
+    },
+    Habit {
+        puts: &[(PERMANENT.name, (1, PERMANENT.name))],
+        put: 50,
+        role: Role::Dynamic(PERMANENT),
+        ..habit(1)
+    },
+    Habit {
+        puts: &[TRIGGERED],
+        put: 100,
+        unit: 40,
+        ..habit(1)
+    },
+    Habit {
+        role: Role::Monitor,
+        ..habit(1)
+    },
 ];
 
 #[derive(Debug)]
@@ -160,6 +198,9 @@ pub(crate) struct Client {
     /// The put with a token that is under way.
     token_put: Option<Box<Put>>,
     progress: Progress,
+    /// The queue that one with a role has open.
+    open: Option<HandleId>,
+    monitor: Monitor,
     done: bool,
 }
 
@@ -177,13 +218,15 @@ impl Client {
             repeat: None,
             token_put: None,
             progress: Progress::default(),
+            open: None,
+            monitor: Monitor::default(),
             done: false,
         };
         HABITS.iter().map(new).collect()
     }
 
     pub(crate) fn is_done(&self) -> bool {
-        self.done
+        self.done || self.habit.role == Role::Monitor
     }
 
     /// The connection is gone: what was under way is to be asked for.
@@ -191,6 +234,8 @@ impl Client {
         self.life += 1;
         self.connection = None;
         self.progress = Progress::default();
+        self.open = None;
+        self.monitor = Monitor::default();
         self.unit = None;
         if let Some(What::Commit(unit)) = self.waiting.take() {
             self.doubt = Some(unit);
@@ -204,6 +249,35 @@ pub(crate) fn queue_name(name: &str) -> QueueName {
 }
 
 impl World {
+    /// The handle that a client with a role has.
+    pub(crate) fn open_handle(&self, number: usize) -> Option<HandleId> {
+        self.clients[number].open
+    }
+
+    pub(crate) fn set_open_handle(&mut self, number: usize, handle: Option<HandleId>) {
+        self.clients[number].open = handle;
+    }
+
+    /// Whether the client of a dynamic queue has it open, or may have.
+    pub(crate) fn has_open_handle(&self, dynamic: Dynamic) -> bool {
+        let mut all = self.clients.iter();
+        all.any(|c| c.habit.role == Role::Dynamic(dynamic) && c.open.is_some())
+    }
+
+    pub(crate) fn monitor(&self, number: usize) -> Monitor {
+        self.clients[number].monitor
+    }
+
+    pub(crate) fn set_monitor(&mut self, number: usize, monitor: Monitor) {
+        self.clients[number].monitor = monitor;
+    }
+
+    /// Whether the monitor waits for a trigger.
+    pub(crate) fn monitor_waits(&self) -> bool {
+        let mut all = self.clients.iter();
+        all.any(|c| c.habit.role == Role::Monitor && c.waiting == Some(What::Trigger))
+    }
+
     /// What a client does with groups.
     pub(crate) fn client_groups(&self, number: usize) -> Grouping {
         self.clients[number].habit.grouping
@@ -246,6 +320,10 @@ impl World {
 
     fn choose(&mut self, number: usize) {
         let requests = self.profile.requests;
+        if self.clients[number].habit.role == Role::Monitor {
+            let (what, request) = self.monitor_request(number);
+            return self.send(number, what, request);
+        }
         let client = &mut self.clients[number];
         let habit = client.habit;
         if let Some(unit) = client.doubt {
@@ -282,6 +360,12 @@ impl World {
             return;
         }
         client.made += 1;
+        if let Role::Dynamic(dynamic) = habit.role
+            && (client.open.is_none() || !self.dice.percent(habit.put))
+        {
+            let (what, request) = self.dynamic_request(number, dynamic);
+            return self.send(number, what, request);
+        }
         if self.dice.percent(habit.unit) {
             let unit = UnitOfWorkId::new(self.dice.bytes16());
             let left = self.dice.between(1, 4);
@@ -304,7 +388,8 @@ impl World {
             let (what, request) = self.group_request(number, unit);
             return self.send(number, what, request);
         }
-        if !habit.puts.is_empty() && self.dice.percent(habit.put) {
+        let puts = habit.role != Role::Plain || self.dice.percent(habit.put);
+        if !habit.puts.is_empty() && puts {
             return self.client_puts(number, unit);
         }
         let queue = self.dice.pick(habit.gets);
@@ -348,6 +433,7 @@ impl World {
         let discard = name == NOWHERE.0 && self.dice.percent(20);
         let grouped = self.clients[number].progress.handle;
         let token = grouped.is_none()
+            && habit.role == Role::Plain
             && unit.is_none()
             && persistence == Persistence::Persistent
             && self.dice.percent(40);
@@ -388,6 +474,9 @@ impl World {
         };
         if let Some(handle) = grouped {
             self.group_put(number, handle, &mut put);
+        }
+        if let Some(object) = self.dynamic_object(number) {
+            put.object = object;
         }
         let options = put.descriptor.report;
         let asks = |requested: RequestedReport| requested != RequestedReport::No;
@@ -489,6 +578,11 @@ impl World {
             return;
         }
         client.waiting = None;
+        if client.habit.role == Role::Monitor {
+            self.monitor_heard(number, what, &answer);
+        }
+        self.dynamic_heard(number, what, &answer);
+        let client = &mut self.clients[number];
         match what {
             What::Put(_) => client.token_put = None,
             What::Begin(_) if answer.is_err() => client.unit = None,
@@ -496,6 +590,12 @@ impl World {
             What::Begin(_)
             | What::Open
             | What::Close
+            | What::OpenDynamic { .. }
+            | What::CloseDynamic { .. }
+            | What::OpenInitiation
+            | What::Trigger
+            | What::OpenTriggered
+            | What::CloseTriggered
             | What::Get { .. }
             | What::Browse { .. }
             | What::BackOut(_) => {}
@@ -515,7 +615,9 @@ impl World {
         client.lose();
         self.trace
             .add(self.now, || format!("client {number} loses its connection"));
-        if let Some((run, connection)) = connection {
+        let kept = self.fault == Some(Fault::TemporaryQueueKept)
+            && self.clients[number].habit.role == Role::Dynamic(TEMPORARY);
+        if let Some((run, connection)) = connection.filter(|_| !kept) {
             self.hand_in(node, run, Input::Disconnected { connection });
         }
         self.client_comes_back(number);

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use ferrymq_objects::{Action, AttributeValue, Command, Definitions, ObjectKind, QueueManager};
 use ferrymq_types::{QueueManagerId, QueueManagerName, Timestamp};
 
+use crate::sim::dynamics::{PERMANENT, TEMPORARY};
 use crate::sim::groups::GROUP_QUEUE;
 use crate::sim::profile::Profile;
+use crate::sim::triggers::{INITIATION_QUEUE, TRIGGERED_QUEUE};
 
 pub(crate) const QMGRS: [&str; 2] = ["QM1", "QM2"];
 pub(crate) const CHANNEL: &str = "QM1.TO.QM2";
@@ -106,6 +108,23 @@ impl Metadata {
         self.local(1, "IN.Q", &[]);
         self.local(1, "OUT.Q", &[]);
         self.local(1, GROUP_QUEUE, &[]);
+        self.local(1, INITIATION_QUEUE, &[]);
+        self.define(1, ObjectKind::Process, "READER", &[]);
+        let triggered = [
+            ("TRIGGER", AttributeValue::Flag(true)),
+            ("TRIGTYPE", word(profile.trigger_type)),
+            ("INITQ", text(INITIATION_QUEUE)),
+            ("PROCESS", text("READER")),
+        ];
+        self.local(1, TRIGGERED_QUEUE, &triggered);
+        for (dynamic, definition_type) in [(TEMPORARY, "TEMPDYN"), (PERMANENT, "PERMDYN")] {
+            let attributes = [
+                ("DEFTYPE", word(definition_type)),
+                ("SHARE", AttributeValue::Flag(true)),
+                ("DEFSOPT", word("SHARED")),
+            ];
+            self.define(1, ObjectKind::ModelQueue, dynamic.model, &attributes);
+        }
         self.local(1, "FULL.Q", &[("MAXDEPTH", number(FULL_DEPTH))]);
         let mut receiver = message_channel(profile, 1);
         receiver.extend([("MRRTY", number(2)), ("MRTMR", number(200))]);

@@ -460,7 +460,13 @@ impl World {
                     set.changes.retain(|c| !is_removal(c));
                 }
             }
-            Fault::GroupsInPhysicalOrder
+            Fault::DynamicQueueForgotten => {
+                let is_dynamic = |c: &Change| matches!(c, Change::SetQueue { row, .. } if row.definition.is_some());
+                set.changes.retain(|c| !is_dynamic(c));
+            }
+            Fault::TemporaryQueueKept
+            | Fault::TriggersIgnored
+            | Fault::GroupsInPhysicalOrder
             | Fault::IncompleteGroups
             | Fault::GroupsNotNumbered
             | Fault::AnswerBeforeDurable

@@ -8,6 +8,7 @@ use crate::invariants::{
 };
 use crate::sim::channel::Link;
 use crate::sim::reports::is_report;
+use crate::sim::triggers::INITIATION_QUEUE;
 use crate::sim::world::{Phase, World};
 use crate::sim::{QMGRS, XMITQ};
 
@@ -33,7 +34,7 @@ impl World {
         self.start_again()
     }
 
-    fn depth(&self, node: usize, queue: &str) -> u64 {
+    pub(crate) fn depth(&self, node: usize, queue: &str) -> u64 {
         let name = QueueName::new(queue).expect("a constant that is a name");
         let running = self.nodes[node].running.as_ref();
         running
@@ -44,6 +45,7 @@ impl World {
     /// Whether all is delivered, settled and answered.
     pub(crate) fn is_quiet(&self) -> bool {
         self.depth(0, XMITQ) == 0
+            && self.triggers_are_quiet()
             && !self.links.values().any(Link::carries)
             && self.nodes.iter().all(|node| {
                 node.running.as_ref().is_some_and(|r| {
@@ -84,6 +86,8 @@ impl World {
         let dump = self.dump()?;
         self.statistics.reports += dump.reports.len() as u64;
         invariants::at_rest(&self.oracle, &dump)?;
+        self.triggers_at_rest()?;
+        self.dynamics_at_rest(false)?;
         for node in [0, 1] {
             self.crash(node);
         }
@@ -92,6 +96,7 @@ impl World {
         }
         let mut dump = self.dump()?;
         dump.restarted = true;
+        self.dynamics_at_rest(true)?;
         invariants::at_rest(&self.oracle, &dump)
     }
 
@@ -184,6 +189,11 @@ impl World {
             after = Some((last.queue.0, last.sequence));
             for item in page {
                 let name = item.queue.1.clone();
+                if name.as_str() == INITIATION_QUEUE {
+                    // The queue manager's own.
+                    *dump.reports_on.entry((node, name)).or_default() += 1;
+                    continue;
+                }
                 let stored = match &item.message {
                     Some(message) => (**message).clone(),
                     None => self.stored(node, &item)?,

@@ -37,11 +37,17 @@ pub enum Fault {
     ReportsApart,
     /// A report is journaled though its cause is not (invariant T1).
     ReportsWithoutCause,
+    /// That a permanent dynamic queue was made is not journaled (invariant Q1).
+    DynamicQueueForgotten,
+    /// The engine does not hear that the client of a temporary queue is gone (invariant Q1).
+    TemporaryQueueKept,
+    /// The monitor drops some trigger messages (invariant T2).
+    TriggersIgnored,
 }
 
 impl Fault {
     /// Every one.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 20] = [
         Self::AnswerBeforeDurable,
         Self::SequenceApart,
         Self::PrepareNotAwaited,
@@ -59,5 +65,8 @@ impl Fault {
         Self::GroupsNotNumbered,
         Self::ReportsApart,
         Self::ReportsWithoutCause,
+        Self::DynamicQueueForgotten,
+        Self::TemporaryQueueKept,
+        Self::TriggersIgnored,
     ];
 }

@@ -171,17 +171,7 @@ impl World {
             }
             (What::Commit(_), Ok(_)) => self.progress(number).unit_ended(true),
             (What::BackOut(_), Ok(_)) => self.progress(number).unit_ended(false),
-            (
-                What::Open
-                | What::Close
-                | What::Put(_)
-                | What::Get { .. }
-                | What::Browse { .. }
-                | What::Begin(_)
-                | What::Outcome(_),
-                _,
-            )
-            | (What::Commit(_) | What::BackOut(_), Err(_)) => {}
+            (_, Ok(_) | Err(_)) => {}
         }
         Ok(())
     }

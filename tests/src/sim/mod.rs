@@ -10,6 +10,7 @@ mod clients;
 mod definitions;
 mod dice;
 mod driver;
+mod dynamics;
 mod ending;
 mod fault;
 mod groups;
@@ -20,11 +21,13 @@ mod reads;
 mod reports;
 mod rows;
 mod trace;
+mod triggers;
 mod words;
 mod world;
 
 pub use crate::invariants::Violation;
 pub(crate) use definitions::{BACKOUT_QUEUE, DEAD_LETTER_QUEUE, QMGRS, REPORT_QUEUE, XMITQ};
+pub(crate) use dynamics::Dynamic;
 pub use fault::Fault;
 pub(crate) use groups::Member;
 
@@ -65,6 +68,10 @@ pub struct Statistics {
     pub gets: u64,
     /// Those of them that were messages of groups.
     pub group_gets: u64,
+    /// Trigger messages that the monitor acted on.
+    pub triggers: u64,
+    /// Dynamic queues that were made.
+    pub dynamic_queues: u64,
     /// Reports on queues at the end.
     pub reports: u64,
     /// Units of work that committed.
@@ -93,6 +100,8 @@ impl std::ops::AddAssign for Statistics {
         self.puts += other.puts;
         self.gets += other.gets;
         self.group_gets += other.group_gets;
+        self.triggers += other.triggers;
+        self.dynamic_queues += other.dynamic_queues;
         self.reports += other.reports;
         self.commits += other.commits;
         self.batches += other.batches;

@@ -14,6 +14,7 @@ use ferrymq_types::{Change, ObjectId, Position, Sequence, Timestamp, UnitOfWorkI
 
 use crate::invariants::inv_h1_channel_sequence::Numbers;
 use crate::oracle::Uid;
+use crate::sim::Dynamic;
 use crate::sim::rows::{RowsPlan, SimRows};
 
 /// What survives a crash, and what the simulator knows of it.
@@ -113,6 +114,20 @@ pub(crate) enum Asker {
 pub(crate) enum What {
     Open,
     Close,
+    /// The queue of that name, by its name or from its model.
+    OpenDynamic {
+        dynamic: Dynamic,
+        by_name: bool,
+    },
+    CloseDynamic {
+        dynamic: Dynamic,
+        deletes: bool,
+    },
+    OpenInitiation,
+    /// A trigger message.
+    Trigger,
+    OpenTriggered,
+    CloseTriggered,
     Put(Uid),
     Get {
         node: usize,

@@ -155,6 +155,7 @@ impl World {
         if self.has_groups(*client, *life) {
             self.group_answered(*client, *what, answer)?;
         }
+        self.dynamic_answered(*what, answer)?;
         match (*what, answer) {
             (What::Put(uid), Ok(Reply::Put(done))) => {
                 self.oracle.put_taken(uid, done.message_id, self.now)?;
@@ -175,8 +176,7 @@ impl World {
             }
             (What::Commit(unit), Ok(_)) => self.oracle.unit_committing(unit),
             (What::BackOut(unit), Ok(_)) => self.oracle.unit_backed_out(unit),
-            (What::Begin(_) | What::Outcome(_) | What::Open | What::Close, _)
-            | (_, Ok(_) | Err(_)) => {}
+            (_, Ok(_) | Err(_)) => {}
         }
         Ok(None)
     }
@@ -210,6 +210,7 @@ impl World {
         if let Some((uid, which)) = got {
             self.oracle.get_answered(uid, which);
         }
+        self.dynamic_left(*what, answer);
         match (*what, answer) {
             (What::Put(uid), answer) => self.oracle.put_answered(uid, answer.is_ok()),
             (What::Commit(unit), answer) => {
@@ -227,16 +228,7 @@ impl World {
                     .is_some_and(|r| r.outcome == UnitOfWorkOutcome::Committed);
                 self.oracle.unit_known(unit, committed);
             }
-            (
-                What::Begin(_)
-                | What::Open
-                | What::Close
-                | What::Get { .. }
-                | What::Browse { .. }
-                | What::BackOut(_)
-                | What::Outcome(_),
-                Ok(_) | Err(_),
-            ) => {}
+            (_, Ok(_) | Err(_)) => {}
         }
         Ok(())
     }

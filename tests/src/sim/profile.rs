@@ -36,6 +36,8 @@ pub(crate) struct Profile {
     pub(crate) sync: u64,
     /// Percent of messages that are persistent.
     pub(crate) persistent: u64,
+    /// `TRIGTYPE` of the queue with a trigger.
+    pub(crate) trigger_type: &'static str,
 }
 
 impl Profile {
@@ -64,6 +66,7 @@ impl Profile {
             latency: dice.pick(&[1, 5, 40, 200]),
             sync: dice.pick(&[1, 5, 30, 150]),
             persistent: dice.pick(&[50, 75, 95]),
+            trigger_type: dice.pick(&["FIRST", "FIRST", "EVERY"]),
         }
     }
 }

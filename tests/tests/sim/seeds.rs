@@ -41,6 +41,8 @@ fn simulated_seeds_hold() {
             ("cuts", s.cuts),
             ("checkpoints", s.checkpoints),
             ("fetches", s.fetches),
+            ("triggers", s.triggers),
+            ("dynamic queues", s.dynamic_queues),
             ("undelivered messages", s.undelivered),
             ("lost answers", s.unknown),
         ] {
