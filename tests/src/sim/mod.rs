@@ -20,6 +20,7 @@ mod profile;
 mod reads;
 mod reports;
 mod rows;
+mod spoil;
 mod trace;
 mod triggers;
 mod words;

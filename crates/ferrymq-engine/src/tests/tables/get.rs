@@ -367,7 +367,8 @@ fn mqget_options_by_states() {
 /// How a wait ends (mq-semantics 4.3: 2033, 2016, 2161, closed).
 #[test]
 fn mqget_with_wait_by_what_ends_it() {
-    let table: &[(&str, fn(&mut World, HandleId), Outcome)] = &[
+    type End = fn(&mut World, HandleId);
+    let table: &[(&str, End, Outcome)] = &[
         (
             "a message",
             |w, _| {
