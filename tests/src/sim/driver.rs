@@ -9,7 +9,7 @@ use ferrymq_engine::{
 };
 use ferrymq_store::memory::MemoryOptions;
 use ferrymq_store::{LogSync as _, QueueManagerStore, RecoveredRow, StoreOptions};
-use ferrymq_types::{Change, ObjectId, Position, Sequence, Timestamp, WriteSet};
+use ferrymq_types::{ObjectId, Position, Sequence, Timestamp};
 
 use crate::invariants::{Check, inv_s1_store_opens, violated};
 use crate::sim::node::{Answer, Asked, Asker, Held, Running};
