@@ -594,7 +594,8 @@ fn only_what_a_selector_chooses_is_browsed_got_and_answered() {
     assert_eq!(bodies.collect::<Vec<_>>(), ["c", "a"]);
     let both = "colour = 'red' AND Root.MQMD.Priority > 4";
     assert_eq!(with(&["get", "DEV.QUEUE.1"], both, 0), "c");
-    with(&["get", "DEV.QUEUE.1"], both, 4);
+    let none = with(&["get", "DEV.QUEUE.1"], both, 4);
+    assert!(none.contains("2 messages judged"), "{none}");
     let echo = ["reply", "DEV.QUEUE.1", "--echo", "--wait", "0"];
     with(&echo, "colour = 'blue'", 0);
     dev.check(&["get", "DEV.QUEUE.2", "--where", "colour = 'blue'"], 0);

@@ -165,3 +165,83 @@ async fn bad_selectors_and_properties_are_refused_with_their_codes() {
     let got = client.get(selected("number = 1")).await.expect("got");
     assert_eq!(text(&got.expect("there")), "1");
 }
+
+#[tokio::test]
+async fn what_a_selector_judged_is_told_with_a_message_without_one_and_with_deliveries() {
+    let (_nodes, client) = node().await;
+    let session = client.session().await.expect("session");
+    for number in 0..300 {
+        client.put(numbered(number)).await.expect("put");
+    }
+    let counted = session.get_counted(selected("number = 400"), None).await;
+    let (got, examined) = counted.expect("answered");
+    assert_eq!((got.map(|_| ()), examined), (None, 300));
+    let open = wire::OpenCall {
+        queue: "A".into(),
+        input: wire::InputUse::Shared.into(),
+        selector: "number >= 99".into(),
+        ..wire::OpenCall::default()
+    };
+    let queue = session.open(open).await.expect("opened");
+    let counted = queue.get_counted(wire::GetCall::default()).await;
+    let (got, examined) = counted.expect("answered");
+    assert_eq!(text(&got.expect("there").message), "99");
+    assert_eq!(examined, 100);
+    let counted = session.get_counted(get_from("A"), None).await;
+    assert_eq!(counted.expect("answered").1, 0, "there is no selector");
+
+    // A consumer judges each message once, however small its batches are.
+    let every = "number / 3 * 3 = number";
+    let consumes = session.consume(selected(every), ConsumeMode::NoSyncpoint, 1);
+    let mut consumer = consumes.await.expect("consumes");
+    let mut judged = 0;
+    for number in (3..300).step_by(3).filter(|n| *n != 99) {
+        let next = tokio::time::timeout(PATIENCE, consumer.next()).await;
+        let delivered = next.expect("in time").expect("delivered");
+        assert_eq!(text(&delivered.message), number.to_string());
+        judged += delivered.examined;
+    }
+    assert!((98..=300).contains(&judged), "{judged}");
+}
+
+#[tokio::test]
+async fn a_selection_of_more_than_ten_thousand_messages_is_logged() {
+    let (nodes, client) = node().await;
+    let session = client.session().await.expect("session");
+    let mut answers = Vec::new();
+    for number in 0..10_000 {
+        let mut put = numbered(number);
+        let descriptor = put.message.as_mut().and_then(|m| m.descriptor.as_mut());
+        descriptor
+            .expect("described")
+            .set_persistence(wire::Persistence::NonPersistent);
+        answers.push(session.send_put_brief(put, None).await.expect("sent"));
+    }
+    for answer in answers {
+        answer.wait().await.expect("put");
+    }
+    let logged = || {
+        let log = std::fs::read_to_string(nodes.log(1)).expect("the log");
+        let lines = log.lines().filter(|line| line.contains("FMQ9025I"));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let found = client.get(selected("number = 9998")).await.expect("got");
+    assert!(found.is_some());
+    assert_eq!(logged(), Vec::<String>::new(), "9999 are not many");
+    client.put(numbered(10_000)).await.expect("put");
+    let none = client.get(selected("number < 0")).await.expect("got");
+    assert_eq!(none, None);
+    let begun = std::time::Instant::now();
+    let lines = loop {
+        let lines = logged();
+        if !lines.is_empty() || begun.elapsed() > PATIENCE {
+            break lines;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    };
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    let line: serde_json::Value = serde_json::from_str(&lines[0]).expect("JSON");
+    assert_eq!(line["inserts"]["queue"], "A");
+    let examined = &line["inserts"]["examined"];
+    assert!(examined == 10_000 || examined == "10000", "{line}");
+}

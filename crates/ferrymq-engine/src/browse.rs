@@ -121,9 +121,14 @@ impl Engine {
                 if let Some(walk) = p.walk.as_deref_mut() {
                     self.report_walk(step, p.queue, walk);
                 }
-                let reason = match p.only {
-                    None => ReasonCode::NO_MSG_AVAILABLE,
-                    Some(_) => ReasonCode::NO_MSG_UNDER_CURSOR,
+                let reason = match (p.only, &p.walk) {
+                    (None, Some(walk)) => {
+                        let examined = walk.examined();
+                        let none = Reply::NothingSelected { examined };
+                        return step.reply(id, last_change, Ok(none));
+                    }
+                    (None, None) => ReasonCode::NO_MSG_AVAILABLE,
+                    (Some(_), _) => ReasonCode::NO_MSG_UNDER_CURSOR,
                 };
                 return step.fail(id, last_change, reason);
             };

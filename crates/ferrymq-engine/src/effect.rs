@@ -336,6 +336,11 @@ pub enum Reply {
     },
     /// The definitions of the dynamic queues, by name.
     DynamicQueues(BTreeMap<QueueName, LocalQueue>),
+    /// 2033 of a get or a browse with a selector: none that satisfies it.
+    NothingSelected {
+        /// Messages that were judged.
+        examined: u64,
+    },
     /// A message was got.
     Got(Got),
     /// Messages were got: one or more.

@@ -19,11 +19,13 @@ use crate::outcomes::Outcomes;
 use crate::pending::{Fetching, Pending};
 use crate::performance::Watched;
 use crate::queue::{Key, QueueState};
+use crate::selection::Parked;
 use crate::spill::Spill;
 use crate::trigger::{Arrival, Cause};
 use crate::unit_of_work::UnitOfWork;
 use crate::{
-    ConnectionId, Effect, Event, Failure, FetchId, Input, Limits, Reply, Request, RequestId,
+    ConnectionId, Effect, Event, Failure, FetchId, HandleId, Input, Limits, Reply, Request,
+    RequestId,
 };
 
 /// A queue manager that decides. Fed with inputs by one caller, which performs the effects in their order.
@@ -76,6 +78,8 @@ pub struct Engine {
     /// Walks of gets and browses that are under way, those of them that go on at the next tick, and the rows they read.
     pub(crate) walks: BTreeSet<(ObjectId, RequestId)>,
     pub(crate) paused: BTreeSet<RequestId>,
+    /// Walks of consumers that have been given messages and have not asked again.
+    pub(crate) parked: BTreeMap<(ObjectId, ConnectionId, HandleId), Parked>,
     pub(crate) row_reads: BTreeMap<FetchId, RequestId>,
     pub(crate) woken: VecDeque<Woken>,
     /// Messages that came in this step to queues with a trigger.
@@ -203,6 +207,7 @@ impl Engine {
             poison_retry: None,
             walks: BTreeSet::new(),
             paused: BTreeSet::new(),
+            parked: BTreeMap::new(),
             row_reads: BTreeMap::new(),
             woken: VecDeque::new(),
             arrivals: Vec::new(),

@@ -140,7 +140,8 @@ impl Engine {
             self.selector(connection, get.source.handle(), get.selector.as_ref())
         };
         let walk = match selector {
-            Ok(selector) => selector.map(|selector| Box::new(Walk::new(selector, None))),
+            Ok(selector) => selector
+                .map(|selector| self.walk_of_get((queue, connection), &get, &wanted, selector)),
             Err(reason) => return step.reply(id, Position::ZERO, Err(Failure::of(reason, &name))),
         };
         if walk.is_some()
@@ -181,7 +182,7 @@ impl Engine {
                         Walked::Found(key) => Some(key),
                         Walked::End => None,
                         Walked::Rows(_) | Walked::Pause if !p.taken.is_empty() => {
-                            return Self::reply_many(step, id, p);
+                            return self.reply_many(step, id, p);
                         }
                         Walked::Rows(rows) => {
                             return self.rest_walk(step, id, Pending::Get(Box::new(p)), Some(rows));
@@ -211,7 +212,7 @@ impl Engine {
             }
             let Some(message) = self.memory.get(sequence).cloned() else {
                 if !p.taken.is_empty() {
-                    return Self::reply_many(step, id, p);
+                    return self.reply_many(step, id, p);
                 }
                 self.hide(p.queue, sequence, State::Fetching);
                 let fetch = self.fetch(step, id, p.queue, sequence);
@@ -246,13 +247,19 @@ impl Engine {
             self.report_walk(step, p.queue, walk);
         }
         if !p.taken.is_empty() {
-            return Self::reply_many(step, id, p);
+            return self.reply_many(step, id, p);
         }
         if p.only.is_some() {
             return step.fail(id, last_change, ReasonCode::NO_MSG_UNDER_CURSOR);
         }
         let Some(until) = p.get.wait_until.filter(|until| *until > step.now) else {
-            return step.fail(id, last_change, ReasonCode::NO_MSG_AVAILABLE);
+            return match (&p.walk, p.get.many) {
+                (Some(walk), None) => {
+                    let examined = walk.examined();
+                    step.reply(id, last_change, Ok(Reply::NothingSelected { examined }));
+                }
+                (_, _) => step.fail(id, last_change, ReasonCode::NO_MSG_AVAILABLE),
+            };
         };
         let arrival = match p.waiting {
             Some((_, arrival)) => arrival,
@@ -370,7 +377,7 @@ impl Engine {
             if p.taken.is_empty() {
                 step.reply(id, position, Err(failure));
             } else {
-                Self::reply_many(step, id, p);
+                self.reply_many(step, id, p);
             }
             return None;
         }
@@ -391,14 +398,15 @@ impl Engine {
             .saturating_add(properties);
         p.taken.push(got);
         if p.taken.len() as u64 >= u64::from(many.messages_max) || p.taken_bytes >= many.bytes_max {
-            Self::reply_many(step, id, p);
+            self.reply_many(step, id, p);
             return None;
         }
         Some(p)
     }
 
     /// Answers a get of many with what it has.
-    fn reply_many(step: &mut Step<'_>, id: RequestId, p: PendingGet) {
+    fn reply_many(&mut self, step: &mut Step<'_>, id: RequestId, mut p: PendingGet) {
+        self.park_walk(&mut p);
         step.reply(id, p.after, Ok(Reply::GotMany(p.taken)));
     }
 

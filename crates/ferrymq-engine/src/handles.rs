@@ -235,6 +235,9 @@ impl Engine {
         let Some(closed) = self.handles.remove(&(connection, handle)) else {
             return Err(ReasonCode::HOBJ_ERROR.into());
         };
+        if let Some(queue) = queue {
+            self.parked.remove(&(queue, connection, handle));
+        }
         if closed.options.input.is_some() {
             self.end_gets(step, |p| {
                 let through = p.connection == connection && p.get.source.is_through(handle);

@@ -3,7 +3,7 @@
 //! A walk judges rows, never bodies. It takes a bounded number of messages a step and goes on at the next tick; rows that are
 //! not in memory are read in batches, and nothing is locked meanwhile. What becomes available behind a walk that is under way
 //! is noted and judged before the walk goes on, so that a get has the first message that matches. A get that waits has walked
-//! to the end: from then on it judges arrivals alone.
+//! to the end: from then on it judges arrivals alone. A consumer asks again and again through its handle: its walk goes on.
 //!
 //! Source: IBM MQ, "Selection behavior".
 
@@ -16,13 +16,16 @@ use ferrymq_types::{
 };
 
 use crate::engine::{Step, Woken};
+use crate::get::PendingGet;
 use crate::limits::{
     SELECTION_BEHIND_MAX, SELECTION_REPORTED, SELECTION_ROWS_MAX, SELECTION_STEP_MAX,
     SELECTIONS_MAX,
 };
 use crate::pending::Pending;
 use crate::queue::{Entry, Key, Wanted};
-use crate::{Effect, Engine, Event, Failure, FetchId, RequestId};
+use crate::{
+    ConnectionId, Effect, Engine, Event, Failure, FetchId, Get, HandleId, RequestId, Source,
+};
 
 /// Where a get or a browse with a selector is.
 #[derive(Debug)]
@@ -39,6 +42,15 @@ pub(crate) struct Walk {
     /// Messages that were judged, and whether operators were told that they are many.
     examined: u64,
     reported: bool,
+}
+
+/// The walk of a consumer between two requests: it goes on where it was, so that a deep queue is walked once, not once for each
+/// batch of messages.
+#[derive(Debug)]
+pub(crate) struct Parked {
+    walk: Box<Walk>,
+    /// What it looks for: a request for something else begins anew.
+    wanted: Wanted,
 }
 
 /// What a walk came to in this step.
@@ -109,6 +121,8 @@ impl Walk {
 
     /// A message became available. One that completes a group makes others available with it.
     pub(crate) fn note(&mut self, key: Key, wanted: &Wanted) {
+        // What was judged before may have another backout count now.
+        self.verdicts.remove(&key.sequence);
         if wanted.complete {
             self.restart();
         } else if self.after.is_some_and(|after| key <= after) {
@@ -117,6 +131,12 @@ impl Walk {
                 self.restart();
             }
         }
+    }
+
+    /// For another request: what is counted is counted anew.
+    const fn begin_request(&mut self) {
+        self.examined = 0;
+        self.reported = false;
     }
 
     /// From the first message again.
@@ -200,6 +220,44 @@ impl Engine {
             }
         }
         rows
+    }
+
+    /// The walk of a get: where the one before of its consumer was, or at the first message.
+    pub(crate) fn walk_of_get(
+        &mut self,
+        (queue, connection): (ObjectId, ConnectionId),
+        get: &Get,
+        wanted: &Wanted,
+        selector: Arc<Selector>,
+    ) -> Box<Walk> {
+        if let (Source::Handle(handle), Some(_)) = (&get.source, get.many)
+            && let Some(mut parked) = self.parked.remove(&(queue, connection, *handle))
+            && parked.wanted == *wanted
+        {
+            parked.walk.begin_request();
+            return parked.walk;
+        }
+        Box::new(Walk::new(selector, None))
+    }
+
+    /// A consumer has been given messages: its walk stays where it is until it asks for more.
+    pub(crate) fn park_walk(&mut self, p: &mut PendingGet) {
+        if let (Source::Handle(handle), Some(walk)) = (&p.get.source, p.walk.take()) {
+            let parked = Parked {
+                walk,
+                wanted: p.wanted,
+            };
+            self.parked.insert((p.queue, p.connection, *handle), parked);
+        }
+    }
+
+    /// The walks of consumers of a queue that have not asked again.
+    fn parked_walks(&mut self, queue: ObjectId) -> impl Iterator<Item = &mut Parked> {
+        let first = (queue, ConnectionId(0), HandleId(0));
+        let last = (queue, ConnectionId(u64::MAX), HandleId(u64::MAX));
+        self.parked
+            .range_mut(first..=last)
+            .map(|(_, parked)| parked)
     }
 
     /// Whether one more walk may be under way: else 9004.
@@ -316,6 +374,9 @@ impl Engine {
                 walk.note(woken.key, &p.wanted);
             }
         }
+        for parked in self.parked_walks(woken.queue) {
+            parked.walk.note(woken.key, &parked.wanted);
+        }
     }
 
     /// The order of a queue changed: its walks begin anew.
@@ -328,6 +389,9 @@ impl Engine {
             {
                 walk.restart();
             }
+        }
+        for parked in self.parked_walks(queue) {
+            parked.walk.restart();
         }
     }
 

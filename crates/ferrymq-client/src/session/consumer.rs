@@ -32,6 +32,8 @@ pub struct Delivered {
     pub delivery: u64,
     /// The message.
     pub message: Message,
+    /// Messages that the selector judged up to this one, since the batch of deliveries before; 0 without a selector.
+    pub examined: u64,
 }
 
 /// Messages of a queue as they come. What it holds and has not settled is backed out when it is dropped.
@@ -136,6 +138,7 @@ impl Consumer {
         }
         Ok(Delivered {
             delivery: delivery.delivery,
+            examined: delivery.examined,
             message: delivery.message.ok_or(ClientError::UnexpectedAnswer)?,
         })
     }

@@ -3,8 +3,9 @@
 use ferrymq_proto::v1::session_answer::Answer as Response;
 use ferrymq_proto::v1::session_call::Call;
 use ferrymq_proto::v1::{
-    Attribute, BrowseCall, BrowseStep, CloseCall, CloseOption, GetCall, InquireAnswer, InquireCall,
-    Message, OpenCall, PutCall, PutRequest, PutResponse, SetCall, UnlockCall, get_response,
+    Attribute, BrowseCall, BrowseStep, CloseCall, CloseOption, GetCall, GetRequest, InquireAnswer,
+    InquireCall, Message, OpenCall, PutCall, PutRequest, PutResponse, SetCall, UnlockCall,
+    get_response,
 };
 use ferrymq_types::{ReasonCode, UnitOfWorkId};
 
@@ -33,23 +34,48 @@ pub struct GotMessage {
     pub examined: u64,
 }
 
-fn got(response: Response) -> Option<Option<GotMessage>> {
+/// A message if there was one, and how many messages the selector judged.
+fn counted(response: Response) -> Option<(Option<GotMessage>, u64)> {
     let Response::Get(got) = response else {
         return None;
     };
     let warning = ReasonCode::new(got.reason);
     let examined = got.examined;
     match got.result? {
-        get_response::Result::Message(message) => Some(Some(GotMessage {
-            message,
-            warning,
-            examined,
-        })),
-        get_response::Result::None(_) => Some(None),
+        get_response::Result::Message(message) => {
+            let got = GotMessage {
+                message,
+                warning,
+                examined,
+            };
+            Some((Some(got), examined))
+        }
+        get_response::Result::None(_) => Some((None, examined)),
     }
 }
 
+fn got(response: Response) -> Option<Option<GotMessage>> {
+    counted(response).map(|(got, _)| got)
+}
+
 impl Session {
+    /// As [`Session::get`], and says how many messages the selector judged, also if none satisfies it; 0 without one.
+    ///
+    /// # Errors
+    /// As [`Session::get`].
+    pub async fn get_counted(
+        &self,
+        get: GetRequest,
+        syncpoint: Option<UnitOfWorkId>,
+    ) -> Result<(Option<GotMessage>, u64), ClientError> {
+        let get = GetCall {
+            get: Some(get),
+            syncpoint: bytes_of(syncpoint),
+            ..GetCall::default()
+        };
+        self.send(Call::Get(get), counted).await?.wait().await
+    }
+
     /// Opens a queue.
     ///
     /// # Errors
@@ -176,6 +202,23 @@ impl Queue<'_> {
             ..get
         };
         self.session.send(Call::Get(get), got).await?.wait().await
+    }
+
+    /// As [`Queue::get`], and says how many messages the selector of the handle judged, also if none satisfies it; 0 without one.
+    ///
+    /// # Errors
+    /// As [`Queue::get`].
+    pub async fn get_counted(
+        &self,
+        get: GetCall,
+    ) -> Result<(Option<GotMessage>, u64), ClientError> {
+        let get = GetCall {
+            get: Some(get.get.unwrap_or_default()),
+            handle: self.handle,
+            ..get
+        };
+        let answer = self.session.send(Call::Get(get), counted).await?;
+        answer.wait().await
     }
 
     /// Looks at a message, where the cursor then stands; `None` if there is none. With `lock` nobody else has it until the

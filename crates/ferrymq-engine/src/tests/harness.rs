@@ -440,6 +440,7 @@ impl World {
     pub(super) fn refusal(&mut self, connection: ConnectionId, request: Request) -> ReasonCode {
         match self.answer(connection, request) {
             (_, Err(failure)) => failure.reason,
+            (_, Ok(Reply::NothingSelected { .. })) => ReasonCode::NO_MSG_AVAILABLE,
             (_, Ok(reply)) => panic!("{reply:?}"),
         }
     }
@@ -502,6 +503,7 @@ impl World {
     pub(super) fn get_refused(&mut self, get: Get) -> (Position, ReasonCode) {
         match self.answer(C2, Request::Get(get)) {
             (after, Err(failure)) => (after, failure.reason),
+            (after, Ok(Reply::NothingSelected { .. })) => (after, ReasonCode::NO_MSG_AVAILABLE),
             (_, Ok(reply)) => panic!("{reply:?}"),
         }
     }

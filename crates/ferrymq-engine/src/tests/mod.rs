@@ -13,6 +13,7 @@ mod account;
 mod admin;
 mod backout;
 mod browse;
+mod consuming;
 mod context;
 mod definitions;
 mod durability;

@@ -219,6 +219,11 @@ impl Caller {
                 let message = v1::get_response::Result::Message(message);
                 (message, warning, got.examined)
             }
+            Ok(Reply::NothingSelected { examined }) => (
+                v1::get_response::Result::None(v1::NoMessage {}),
+                ReasonCode::NONE,
+                examined,
+            ),
             Ok(_) => return Err(unexpected()),
             Err(Failure {
                 reason: ReasonCode::NO_MSG_AVAILABLE,
@@ -569,6 +574,7 @@ impl BrowseState {
                 self.step.step = BrowseStep::After(self.queue.clone(), cursor);
                 Ok(Some((response, self)))
             }
+            Ok(Reply::NothingSelected { .. }) => Ok(None),
             Ok(_) => Err(*status(unexpected(), handle.name())),
             Err(Failure {
                 reason: ReasonCode::NO_MSG_AVAILABLE,

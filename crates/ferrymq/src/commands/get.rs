@@ -106,7 +106,12 @@ impl Getter<'_> {
             } else {
                 Duration::ZERO
             };
-            let Some(message) = self.get(unit_of_work, wait).await? else {
+            let (message, examined) = self.get(unit_of_work, wait).await?;
+            let Some(message) = message else {
+                if self.args.selector.is_some() {
+                    let remark = format!("no more of them match: {examined} messages judged");
+                    invocation.output.remark(&remark);
+                }
                 break;
             };
             self.write_out(invocation, message)?;
@@ -121,13 +126,17 @@ impl Getter<'_> {
         &self,
         unit_of_work: UnitOfWorkId,
         wait: Duration,
-    ) -> Result<Option<wire::Message>, Failure> {
+    ) -> Result<(Option<wire::Message>, u64), Failure> {
         let wait_ms = u32::try_from(wait.as_millis()).unwrap_or(u32::MAX);
         let request = wire::GetRequest {
             wait_ms,
             ..self.request.clone()
         };
-        Ok(self.session.get(request, Some(unit_of_work)).await?)
+        let got = self
+            .session
+            .get_counted(request, Some(unit_of_work))
+            .await?;
+        Ok((got.0.map(|got| got.message), got.1))
     }
 
     fn write_out(

@@ -277,6 +277,7 @@ impl Responses {
         let mut deliveries = Vec::with_capacity(got.len());
         for got in got {
             let delivery = got.sequence.get();
+            let examined = got.examined;
             let mut message = self.session.caller.message(&got);
             let mut data_length = 0;
             if let Some((length, data)) = large(&mut message) {
@@ -295,6 +296,7 @@ impl Responses {
                 delivery,
                 message: Some(message),
                 data_length,
+                examined,
             });
         }
         let deliveries = v1::Deliveries { deliveries };

@@ -406,6 +406,7 @@ impl Queue {
                         delivery: consumer.delivered,
                         message: Some(message),
                         data_length: 0,
+                        examined: 0,
                     });
                 }
                 let answer = Answer::Deliveries(v1::Deliveries { deliveries });
