@@ -622,3 +622,32 @@ fn properties_are_shown_as_what_they_are_whatever_the_queue_says() {
     let (got, _) = dev.check(&["get", "DEV.QUEUE.1", "-o", "json"], 0);
     assert_eq!(json(&got)["format"], "MQHRF2");
 }
+
+#[test]
+fn an_exported_configuration_makes_the_same_one_elsewhere() {
+    let (home, elsewhere) = (Home::new(), Home::new());
+    let (from, to) = (Dev::start(&home), Dev::start(&elsewhere));
+    for command in [
+        "DEFINE QLOCAL('orders.in') MAXDEPTH(7) DESCR('it''s')",
+        "SET CHLAUTH('APP.*') TYPE(BLOCKUSER) USERLIST('nobody')",
+    ] {
+        from.check(&["mqsc", "-e", command], 0);
+    }
+    let (exported, _) = from.check(&["config", "export"], 0);
+    assert!(
+        exported.contains("DEFINE QLOCAL('orders.in') +\n"),
+        "{exported}"
+    );
+    let options = ["mqsc", "--url", &to.url];
+    let applied = elsewhere.run_with_input(&options, exported.as_bytes());
+    let (report, _) = check(&applied, 0);
+    assert!(
+        report.contains("All valid MQSC commands were processed."),
+        "{report}"
+    );
+    let (again, _) = to.check(&["config", "export"], 0);
+    assert_eq!(again, exported);
+    let (document, _) = to.check(&["config", "export", "-o", "json"], 0);
+    let lines = json(&document)["lines"].as_array().map(Vec::len);
+    assert_eq!(lines, Some(exported.lines().count()));
+}

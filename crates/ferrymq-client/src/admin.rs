@@ -1,8 +1,9 @@
 //! What operators use: MQSC, and what MQSC has no word for.
 
 use ferrymq_proto::admin_v1::{
-    CreateBackupRequest, CreateBackupResponse, DumpRequest, DumpResponse, ListAccountRequest,
-    ListAccountResponse, ListMembersRequest, ListMembersResponse, RunMqscRequest, RunMqscResponse,
+    CreateBackupRequest, CreateBackupResponse, DumpRequest, DumpResponse, ExportDefinitionsRequest,
+    ListAccountRequest, ListAccountResponse, ListMembersRequest, ListMembersResponse,
+    RunMqscRequest, RunMqscResponse,
 };
 use ferrymq_types::Timestamp;
 
@@ -35,6 +36,25 @@ impl<'a> Admin<'a> {
         });
         let mut admin = self.client.administration();
         self.client.answer(admin.run_mqsc(request)).await
+    }
+
+    /// The definitions of `queue_manager` (empty is the only one of the node) as lines of MQSC that make them.
+    ///
+    /// # Errors
+    /// [`ClientError::Refused`], such as 2035 or 2058.
+    pub async fn export_definitions(
+        &self,
+        queue_manager: &str,
+    ) -> Result<Vec<String>, ClientError> {
+        let request = self.client.request(ExportDefinitionsRequest {
+            queue_manager: queue_manager.to_owned(),
+        });
+        let mut admin = self.client.administration();
+        let answer = self
+            .client
+            .answer(admin.export_definitions(request))
+            .await?;
+        Ok(answer.lines)
     }
 
     /// The members of the cluster, as the node that answers knows them.

@@ -17,6 +17,7 @@ mod channel_rule_commands;
 mod display;
 mod display_table;
 mod error;
+mod export;
 mod lex;
 mod parse;
 mod report;
@@ -29,6 +30,7 @@ mod words;
 
 pub use display::{DisplayedObject, display, displayed_rule};
 pub use error::SyntaxError;
+pub use export::export;
 pub use parse::parse;
 pub use report::{Answer, Report};
 pub use script::{COMMAND_LENGTH_MAX, FedLine, LINE_LENGTH_MAX, ScriptError, ScriptReader};

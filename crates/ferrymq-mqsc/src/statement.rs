@@ -443,7 +443,7 @@ pub(crate) fn quote(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-fn write_attribute(
+pub(crate) fn write_attribute(
     f: &mut fmt::Formatter<'_>,
     keyword: &str,
     value: &AttributeValue,

@@ -604,6 +604,12 @@ impl Channel {
         }
     }
 
+    /// What commands can set, with its values.
+    #[must_use]
+    pub fn settings(&self) -> Attributes {
+        self.settable().collect()
+    }
+
     /// What `DISPLAY` shows besides name and type, alphabetically.
     #[must_use]
     pub fn displayed(&self) -> Vec<(&'static str, AttributeValue)> {

@@ -145,6 +145,12 @@ impl Process {
         }
     }
 
+    /// What commands can set, with its values.
+    #[must_use]
+    pub fn settings(&self) -> Attributes {
+        self.settable().collect()
+    }
+
     /// What `DISPLAY PROCESS` shows besides the name, alphabetically.
     #[must_use]
     pub fn displayed(&self) -> Vec<(&'static str, AttributeValue)> {

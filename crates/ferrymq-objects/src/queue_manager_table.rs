@@ -334,6 +334,12 @@ impl QueueManagerAttributes {
         format!("{}_{date}_{time}", self.name)
     }
 
+    /// What commands can set, with its values.
+    #[must_use]
+    pub fn settings(&self) -> Attributes {
+        self.settable().collect()
+    }
+
     /// What `DISPLAY QMGR` shows besides the name, alphabetically.
     #[must_use]
     pub fn displayed(&self) -> Vec<(&'static str, AttributeValue)> {

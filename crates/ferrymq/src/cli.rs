@@ -120,6 +120,9 @@ pub(crate) enum Command {
     /// Channels: sugar over MQSC
     #[command(subcommand)]
     Channel(ChannelCommand),
+    /// Definitions as code
+    #[command(subcommand)]
+    Config(ConfigCommand),
     /// The cluster
     #[command(subcommand)]
     Cluster(ClusterCommand),
@@ -144,6 +147,12 @@ pub(crate) enum Command {
     Bench(BenchCommand),
     /// Print the version
     Version,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Print the definitions of a queue manager as MQSC that makes them: for `ferrymq mqsc` on another one, or to keep
+    Export,
 }
 
 #[derive(Debug, Subcommand)]

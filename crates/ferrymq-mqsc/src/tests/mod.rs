@@ -7,6 +7,7 @@
 
 mod channel_rules;
 mod displaying;
+mod exporting;
 mod parsing;
 mod reporting;
 mod round_trip;

@@ -154,6 +154,21 @@ impl pb::admin_server::Admin for AdminService {
         }
     }
 
+    async fn export_definitions(
+        &self,
+        request: Request<pb::ExportDefinitionsRequest>,
+    ) -> Result<Response<pb::ExportDefinitionsResponse>, Status> {
+        self.admit(&request)?;
+        let request = request.into_inner();
+        match self.place(&request.queue_manager)? {
+            Place::Here(local) => {
+                let lines = ferrymq_mqsc::export(&local.handle.objects());
+                Ok(Response::new(pb::ExportDefinitionsResponse { lines }))
+            }
+            Place::There(member) => self.other(&member).await?.export_definitions(request).await,
+        }
+    }
+
     async fn list_members(
         &self,
         request: Request<pb::ListMembersRequest>,

@@ -7,6 +7,7 @@ mod browse;
 mod cert;
 mod channel;
 mod cluster;
+mod config;
 mod dev;
 mod dump;
 mod get;
@@ -25,7 +26,8 @@ use tokio::runtime::Builder;
 use tokio::time::{Instant, sleep_until};
 
 use crate::cli::{
-    BackupCommand, ChannelCommand, Cli, ClusterCommand, Command, LogCommand, StoreCommand,
+    BackupCommand, ChannelCommand, Cli, ClusterCommand, Command, ConfigCommand, LogCommand,
+    StoreCommand,
 };
 use crate::context::Environment;
 use crate::failure::{Exit, Failure};
@@ -135,6 +137,7 @@ async fn perform(invocation: &mut Invocation, command: Command) -> Result<(), Fa
         Command::Request(args) => request::run(invocation, *args).await,
         Command::Reply(args) => reply::run(invocation, args).await,
         Command::Channel(command) => channel::run(invocation, command).await,
+        Command::Config(ConfigCommand::Export) => config::export(invocation).await,
         Command::Cluster(ClusterCommand::Members) => cluster::members(invocation).await,
         Command::Cert(command) => cert::run(invocation, command),
         Command::Rc(args) => rc::run(invocation, &args),
@@ -161,6 +164,7 @@ fn action(command: &Command) -> String {
         Command::Channel(ChannelCommand::List) => "channel list".to_owned(),
         Command::Channel(ChannelCommand::Start { name }) => format!("channel start {name}"),
         Command::Channel(ChannelCommand::Stop { name }) => format!("channel stop {name}"),
+        Command::Config(ConfigCommand::Export) => "config export".to_owned(),
         Command::Cluster(ClusterCommand::Members) => "cluster members".to_owned(),
         Command::Cert(_) => "cert".to_owned(),
         Command::Rc(_) => "rc".to_owned(),
@@ -211,6 +215,7 @@ fn limit(cli: &Cli) -> Option<Duration> {
             | Command::Browse(_)
             | Command::Channel(_)
             | Command::Cluster(_)
+            | Command::Config(_)
             | Command::Cert(_)
             | Command::Rc(_)
             | Command::Version,
