@@ -6,4 +6,5 @@ pub mod command_line;
 mod invariants;
 mod oracle;
 pub mod sim;
+pub mod small_disk;
 pub mod traffic;

@@ -219,10 +219,28 @@ async fn a_backup_is_refused_where_something_is_and_restored_only_where_nothing_
         "{}",
         text(&nothing)
     );
+    let listed = backup(&["list"], &[elsewhere.path()]);
+    let said: serde_json::Value = serde_json::from_slice(&listed.stdout).expect("JSON");
+    assert_eq!(listed.status.code(), Some(0), "{said}");
+    assert_eq!(said["directory"], directory.display().to_string());
+    assert_eq!(said["stores"][0]["qmgr"], "QM1");
+    assert!(
+        said["bytes"].as_u64() > Some(0) && said["problem"].is_null(),
+        "{said}"
+    );
+    let alone = backup(&["list"], &[&directory]);
+    assert_eq!(alone.stdout, listed.stdout);
+    let empty = tempfile::tempdir().expect("a directory");
+    let none = backup(&["list"], &[empty.path()]);
+    assert_eq!(none.status.code(), Some(4), "{}", text(&none));
     // One that did not end is none.
     std::fs::remove_file(directory.join("manifest.json")).expect("remove it");
     let unfinished = backup(&["verify"], &[&directory]);
     assert_eq!(unfinished.status.code(), Some(2), "{}", text(&unfinished));
+    let listed = backup(&["list"], &[elsewhere.path()]);
+    let said: serde_json::Value = serde_json::from_slice(&listed.stdout).expect("JSON");
+    let problem = said["problem"].as_str().expect("a problem");
+    assert!(problem.contains("written last"), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

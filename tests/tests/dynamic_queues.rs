@@ -1,7 +1,7 @@
 //! Model and dynamic queues, and attributes, over sessions with a real node.
 
 use ferrymq_client::{Client, Queue, Session, wire};
-use ferrymq_tests::cluster::Nodes;
+use ferrymq_tests::cluster::{Nodes, binary};
 use ferrymq_tests::traffic::{get_from, put_to};
 use ferrymq_types::ReasonCode;
 
@@ -92,6 +92,40 @@ async fn a_reply_comes_to_a_temporary_queue_which_is_gone_with_its_session() {
     assert_eq!(refused.reason(), ReasonCode::UNKNOWN_OBJECT_NAME);
 }
 
+/// What the examination of a node that does not run says of its queues: name, whether it is dynamic, messages, bytes.
+fn stored(nodes: &Nodes) -> Vec<(String, bool, u64, u64)> {
+    let run = |format: &str| {
+        let output = std::process::Command::new(binary())
+            .args(["store", "check", "-o", format])
+            .arg(nodes.data(1))
+            .output()
+            .expect("run ferrymq");
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).expect("text")
+    };
+    let said: serde_json::Value = serde_json::from_str(&run("json")).expect("JSON");
+    let stores = said.as_array().expect("stores");
+    let store = stores.iter().find(|s| s["name"] == "QM1").expect("QM1");
+    let text = run("text");
+    let queues = store["queues"].as_array().expect("queues").iter();
+    let queues = queues.filter(|q| {
+        !q["queue"]
+            .as_str()
+            .unwrap_or_default()
+            .starts_with("SYSTEM.")
+    });
+    queues
+        .map(|queue| {
+            let name = queue["queue"].as_str().expect("a name").to_owned();
+            let number = |key: &str| queue[key].as_u64().expect("a number");
+            let (messages, bytes) = (number("messages"), number("bytes"));
+            let line = format!("queue {name}: {messages} messages, {bytes} bytes");
+            assert!(text.contains(&line), "{text}");
+            (name, queue["dynamic"] == true, messages, bytes)
+        })
+        .collect()
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_permanent_dynamic_queue_survives_a_kill_with_its_messages_and_a_temporary_one_does_not()
 {
@@ -102,7 +136,19 @@ async fn a_permanent_dynamic_queue_survives_a_kill_with_its_messages_and_a_tempo
     let temporary = open(&session, "SYSTEM.DEFAULT.MODEL.QUEUE", "GONE").await;
     assert_eq!(temporary.resolved_queue, "GONE");
     session.put(put_to("KEPT", "x"), None).await.expect("put");
+    session.put(put_to("A", "abc"), None).await.expect("put");
+    session
+        .put(not_persistent("A", "x"), None)
+        .await
+        .expect("put");
     nodes.kill(1);
+    assert_eq!(
+        stored(&nodes),
+        [
+            ("A".to_owned(), false, 1, 3),
+            ("KEPT".to_owned(), true, 1, 1)
+        ]
+    );
     nodes.start(1);
     nodes.wait_up(1).await;
 

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use ferrymq_client::wire::{Persistence, PutRequest};
 use ferrymq_client::{Client, ConnectOptions, Session};
 use ferrymq_tests::cluster::{Nodes, PATIENCE, binary};
+use ferrymq_tests::small_disk::SmallDisk;
 use ferrymq_tests::traffic::{get_from, put_to};
 use ferrymq_types::ReasonCode;
 
@@ -182,4 +183,46 @@ async fn at_the_limit_of_the_disk_puts_are_refused_with_2071_and_others_go_on() 
     let last = session.get(get_from("A"), None).await.expect("got");
     assert_eq!(&last.expect("a message").data[..], b"last");
     put(&session, 0..1_000).await.expect("there is room again");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn inv_s5_on_a_full_disk_puts_are_refused_with_2192_until_there_is_room() {
+    let mut nodes = Nodes::prepare(1, false).await;
+    nodes.set_storage(1, "non_persistent_memory = \"4MiB\"\nspill = \"1GiB\"\n");
+    drop(start(&mut nodes).await);
+    nodes.terminate(1);
+    let spill = nodes.data(1).join("qmgrs/QM1/spill");
+    let Some(disk) = SmallDisk::mount(spill.clone(), 24) else {
+        return;
+    };
+    let session = start(&mut nodes).await;
+    let mut puts = 0;
+    let refusal = loop {
+        match put(&session, puts..puts + 1).await {
+            Ok(()) => puts += 1,
+            Err(reason) => break reason,
+        }
+        assert!(puts < 20_000, "the disk does not fill");
+    };
+    assert_eq!(refusal, ReasonCode::STORAGE_MEDIUM_FULL);
+    assert!(puts > 2_000, "{puts} fitted");
+    // Persistent messages are on another disk, and what was taken is there.
+    session
+        .put(put_to("A", b"last".to_vec()), None)
+        .await
+        .expect("put");
+    for number in 0..puts {
+        get(&session, number).await;
+    }
+    let last = session.get(get_from("A"), None).await.expect("got");
+    assert_eq!(&last.expect("a message").data[..], b"last");
+    let begun = Instant::now();
+    while let Err(reason) = put(&session, 0..1_000).await {
+        assert_eq!(reason, ReasonCode::STORAGE_MEDIUM_FULL);
+        assert!(begun.elapsed() < PATIENCE, "it does not recover");
+        tokio::time::sleep(LOOK).await;
+    }
+    drop(session);
+    nodes.kill(1);
+    drop(disk);
 }

@@ -1,8 +1,7 @@
 //! What a real node does with a disk that is full or damaged, and what `ferrymq store check` says of it.
 
 use std::collections::VecDeque;
-use std::fs::{File, OpenOptions};
-use std::io::{Seek as _, SeekFrom, Write as _};
+use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -10,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use ferrymq_client::{Client, Session};
 use ferrymq_tests::cluster::{Nodes, PATIENCE, binary, crash_points_binary};
+use ferrymq_tests::small_disk::SmallDisk;
 use ferrymq_tests::traffic::{get_from, put_to};
 use ferrymq_types::ReasonCode;
 
@@ -363,58 +363,6 @@ async fn inv_s4_a_queue_manager_whose_directory_is_gone_is_no_new_one() {
     std::fs::write(nodes.data(1).join("known-stores"), "").expect("remove the line");
     start(&mut nodes).await;
     assert!(drain(&nodes).await.is_empty());
-}
-
-/// A file system of its own for the data of node 1; unmounted at the end.
-struct SmallDisk(PathBuf);
-
-impl SmallDisk {
-    /// `None` where this process may not mount.
-    fn mount(at: PathBuf, mebibytes: u32) -> Option<Self> {
-        std::fs::create_dir_all(&at).expect("a directory");
-        let size = format!("size={mebibytes}m");
-        let mounted = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", &size, "tmpfs"])
-            .arg(&at)
-            .output();
-        match mounted {
-            Ok(output) if output.status.success() => Some(Self(at)),
-            Ok(output) => {
-                eprintln!(
-                    "SKIPPED: cannot mount a small file system: {}",
-                    String::from_utf8_lossy(&output.stderr)
-                );
-                None
-            }
-            Err(error) => {
-                eprintln!("SKIPPED: cannot mount a small file system: {error}");
-                None
-            }
-        }
-    }
-
-    /// Fills it to the last byte. Returns the file that does.
-    fn fill(&self) -> PathBuf {
-        let path = self.0.join("somebody-elses-file");
-        let mut file = File::create(&path).expect("create it");
-        let mut length = 1024 * 1024;
-        let zeros = vec![0; length];
-        while length > 0 {
-            match file.write_all(&zeros[..length]) {
-                Ok(()) => {}
-                Err(_) => length /= 2,
-            }
-        }
-        drop(file.seek(SeekFrom::End(0)));
-        path
-    }
-}
-
-impl Drop for SmallDisk {
-    fn drop(&mut self) {
-        // A failure leaves a mount of a temporary directory; there is nobody to tell.
-        drop(Command::new("umount").arg("-l").arg(&self.0).status());
-    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

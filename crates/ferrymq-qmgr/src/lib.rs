@@ -30,12 +30,13 @@ mod spill;
 mod store_check;
 
 pub use backup::{
-    BackupError, BackupFile, BackupReport, BackupStore, Manifest, restore_backup, verify_backup,
+    BackupError, BackupFile, BackupReport, BackupStore, ListedBackup, Manifest, list_backups,
+    restore_backup, verify_backup,
 };
 pub use clock::Clock;
 pub use queue_manager::StartError;
 pub use run::{Ready, RunError, check, run};
-pub use store_check::{CheckError, StoreReport, check_stores};
+pub use store_check::{CheckError, StoreReport, StoredQueue, check_stores};
 
 /// Every crash point of this build, for tests; none unless it was compiled with `crash-points`.
 #[must_use]

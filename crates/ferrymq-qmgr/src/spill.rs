@@ -75,6 +75,8 @@ impl Spill {
         match std::fs::remove_dir_all(directory) {
             Ok(()) => {}
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            // A file system of its own is mounted there: what was in it is removed, the directory cannot be.
+            Err(e) if e.kind() == io::ErrorKind::ResourceBusy => {}
             Err(e) => return Err(StoreError::io("empty", directory.display(), e)),
         }
         Ok(Self {

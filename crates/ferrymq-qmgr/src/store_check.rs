@@ -1,10 +1,13 @@
 //! Examines what a node has on disk, while it does not run, and changes nothing.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use ferrymq_journal::Examination;
-use ferrymq_store::{Finding, StoreError, Table};
+use ferrymq_journal::{Examination, Journal, JournalOptions};
+use ferrymq_store::memory::MemoryDisk;
+use ferrymq_store::{Finding, QueueManagerStore, RecordLog as _, RecoveredRow, StoreError, Table};
 use ferrymq_store_rocksdb::{RocksOptions, RocksRows};
+use ferrymq_types::ObjectId;
 
 use crate::known_stores::KnownStores;
 use crate::metadata_store;
@@ -27,6 +30,9 @@ pub struct StoreReport {
     pub segments: usize,
     /// Rows at the checkpoint by table, where there are any.
     pub rows: Vec<(&'static str, u64)>,
+    /// Queues that hold messages or are dynamic, by name, as the next start would have them; of a queue manager that could not be
+    /// read whole, and of definitions, none.
+    pub queues: Vec<StoredQueue>,
     /// What was never acknowledged and would be cut off at the next start: where it begins.
     pub torn_tail: Option<String>,
     /// What is wrong.
@@ -39,6 +45,23 @@ impl StoreReport {
     pub fn refuses_open(&self) -> bool {
         self.findings.iter().any(|f| f.refuses_open)
     }
+}
+
+/// A queue in a store. Non-persistent messages are in none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredQueue {
+    /// Its id, which is never used again.
+    pub id: u64,
+    /// Its name when it was made; `None` if no row says so.
+    pub name: Option<String>,
+    /// Whether the open of a model queue made it, so that no command knows it.
+    pub dynamic: bool,
+    /// Whether its deletion is under way.
+    pub closed: bool,
+    /// Messages on it.
+    pub messages: u64,
+    /// Bytes of their data.
+    pub bytes: u64,
 }
 
 /// Why nothing could be examined.
@@ -175,6 +198,7 @@ fn report_of(directory: &Path, name: &str, examined: Examination) -> StoreReport
             .flat_map(|counts| Table::ALL.map(|table| (table.name(), counts.get(table))))
             .filter(|(_, rows)| *rows > 0)
             .collect(),
+        queues: Vec::new(),
         torn_tail: known.and_then(|r| r.cut.clone()),
         findings: examined.findings,
     }
@@ -191,5 +215,62 @@ fn queue_manager(directory: &Path) -> Result<StoreReport, StoreError> {
     if let Some(more) = found(checked, &rows, &mut report.findings)? {
         report.findings.extend(more);
     }
+    if recovered.is_some() && !report.refuses_open() {
+        let read = queues(&directory.join("journal"), &rows);
+        report.queues = found(read, directory, &mut report.findings)?.unwrap_or_default();
+    }
     Ok(report)
+}
+
+/// The queues of a store that is sound, by name.
+fn queues(journal: &Path, rows: &Path) -> Result<Vec<StoredQueue>, StoreError> {
+    let log = Journal::open_directory(journal, JournalOptions::default())?;
+    let mut queues = BTreeMap::new();
+    let mut visit = |row| {
+        count(&mut queues, row);
+        Ok(())
+    };
+    match RocksRows::for_reading(rows, RocksOptions::default())? {
+        Some(rows) => QueueManagerStore::read(&log, &rows, &mut visit)?,
+        // There was no checkpoint yet: everything is in the journal.
+        None => {
+            let none = MemoryDisk::new().open_rows(log.recovered())?;
+            QueueManagerStore::read(&log, &none, &mut visit)?;
+        }
+    }
+    let mut queues: Vec<StoredQueue> = queues.into_values().collect();
+    queues.retain(|q| q.messages > 0 || q.dynamic || q.closed);
+    queues.sort_by(|a, b| (&a.name, a.id).cmp(&(&b.name, b.id)));
+    Ok(queues)
+}
+
+fn count(queues: &mut BTreeMap<ObjectId, StoredQueue>, row: RecoveredRow) {
+    let none = |id: ObjectId| StoredQueue {
+        id: id.get(),
+        name: None,
+        dynamic: false,
+        closed: false,
+        messages: 0,
+        bytes: 0,
+    };
+    match row {
+        RecoveredRow::Queue { queue: id, row } => {
+            let queue = queues.entry(id).or_insert_with(|| none(id));
+            queue.name = Some(row.name.to_string());
+            queue.dynamic = row.definition.is_some();
+            queue.closed = row.closed;
+        }
+        RecoveredRow::Message { queue: id, row, .. } => {
+            let queue = queues.entry(id).or_insert_with(|| none(id));
+            queue.messages = queue.messages.saturating_add(1);
+            let bytes = (row.header.len() as u64).saturating_add(u64::from(row.body_length));
+            queue.bytes = queue.bytes.saturating_add(bytes);
+        }
+        RecoveredRow::Counters { .. }
+        | RecoveredRow::Sender(_)
+        | RecoveredRow::Receiver(_)
+        | RecoveredRow::StoppedChannel(_)
+        | RecoveredRow::UnitOfWork(_)
+        | RecoveredRow::Account(_) => {}
+    }
 }

@@ -75,6 +75,21 @@ impl RocksRows {
         })
     }
 
+    /// Opens a row store to be read; nothing is changed. `None` if there is none.
+    ///
+    /// # Errors
+    /// What RocksDB says.
+    pub fn for_reading(
+        directory: &Path,
+        options: RocksOptions,
+    ) -> Result<Option<Self>, StoreError> {
+        if Database::exists(directory)? {
+            Self::open_read_only(directory, options).map(Some)
+        } else {
+            Ok(None)
+        }
+    }
+
     fn open_read_only(directory: &Path, options: RocksOptions) -> Result<Self, StoreError> {
         Ok(Self {
             database: Database::open_read_only(directory, &families(), options)?,

@@ -135,31 +135,7 @@ impl<L: RecordLog, R: RowStore> QueueManagerStore<L, R> {
         let state = rows.state()?;
         compare_with_guard(&rows.name(), &state, &recovered)?;
 
-        let mut layers = Layers {
-            below: Ceilings::unknown(),
-            position: state.position,
-            ..Layers::default()
-        };
-        replay(&log, state.position, &mut |set, bodies| {
-            if set.position > state.position {
-                let receivers = receivers_of(&set, &layers, &rows)?;
-                let changes = row_changes(&set, &receivers, bodies, &mut encode_row)?;
-                layers.apply(changes, set.position);
-            } else {
-                bodies.by_ref().take(bodies_in(&set)).for_each(|_| ());
-            }
-            Ok(())
-        })?;
-        if layers.position != recovered.last {
-            return Err(StoreError::corrupt(
-                rows.name(),
-                None,
-                format!(
-                    "the journal ends at position {}, its write sets at {}",
-                    recovered.last, layers.position
-                ),
-            ));
-        }
+        let mut layers = Self::replayed(&log, &rows, &state, &recovered)?;
         crash_point("store.recovery_middle");
         let row_ceilings = Self::visit(&rows, &layers, &state, visit)?;
         layers.below = row_ceilings.clone();
@@ -194,6 +170,57 @@ impl<L: RecordLog, R: RowStore> QueueManagerStore<L, R> {
             cut: recovered.cut,
         };
         Ok((store, opened))
+    }
+
+    /// Gives every row to `visit`, as a store that is opened would have it, and changes nothing.
+    ///
+    /// # Errors
+    /// As [`QueueManagerStore::open`].
+    pub fn read(
+        log: &L,
+        rows: &R,
+        visit: &mut dyn FnMut(RecoveredRow) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let recovered = log.recovered();
+        let state = rows.state()?;
+        compare_with_guard(&rows.name(), &state, recovered)?;
+        let layers = Self::replayed(log, rows, &state, recovered)?;
+        Self::visit(rows, &layers, &state, visit).map(|_| ())
+    }
+
+    /// What the log has above the rows.
+    fn replayed(
+        log: &L,
+        rows: &R,
+        state: &crate::RowState,
+        recovered: &Recovered,
+    ) -> Result<Layers, StoreError> {
+        let mut layers = Layers {
+            below: Ceilings::unknown(),
+            position: state.position,
+            ..Layers::default()
+        };
+        replay(log, state.position, &mut |set, bodies| {
+            if set.position > state.position {
+                let receivers = receivers_of(&set, &layers, rows)?;
+                let changes = row_changes(&set, &receivers, bodies, &mut encode_row)?;
+                layers.apply(changes, set.position);
+            } else {
+                bodies.by_ref().take(bodies_in(&set)).for_each(|_| ());
+            }
+            Ok(())
+        })?;
+        if layers.position != recovered.last {
+            return Err(StoreError::corrupt(
+                rows.name(),
+                None,
+                format!(
+                    "the journal ends at position {}, its write sets at {}",
+                    recovered.last, layers.position
+                ),
+            ));
+        }
+        Ok(layers)
     }
 
     fn visit(

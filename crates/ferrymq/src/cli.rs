@@ -174,6 +174,12 @@ pub(crate) enum BackupCommand {
         #[arg(value_name = "DIR")]
         directory: PathBuf,
     },
+    /// The backups in a directory, oldest first, as their manifests say; ends with 4 if there is none
+    List {
+        /// Directory that has backups in it, or one backup
+        #[arg(value_name = "DIR")]
+        directory: PathBuf,
+    },
     /// Compare a backup with its manifest and examine its stores; ends with 1 if it is damaged
     Verify {
         /// Directory of the backup

@@ -62,6 +62,8 @@ pub(crate) enum Failure {
     Call(ClientError),
     /// There was no message, or none that matched (2033).
     NoMessage,
+    /// There is nothing of what was asked for: why, in words.
+    NothingThere(String),
     /// Some of it was done before `cause` stopped it.
     Partly {
         /// What was done, such as `2 messages put`.
@@ -112,7 +114,7 @@ impl Failure {
         match self {
             Self::Usage(_) => Exit::Usage,
             Self::Call(error) => exit_of(error),
-            Self::NoMessage => Exit::NoMessage,
+            Self::NoMessage | Self::NothingThere(_) => Exit::NoMessage,
             Self::Partly { .. } | Self::Output(_) => Exit::Partly,
             Self::TimedOut(_) => Exit::TimedOut,
             Self::Interrupted => Exit::Interrupted,
@@ -130,6 +132,7 @@ impl Failure {
             Self::Usage(_)
             | Self::Call(_)
             | Self::NoMessage
+            | Self::NothingThere(_)
             | Self::Partly { .. }
             | Self::TimedOut(_)
             | Self::Interrupted
@@ -148,6 +151,7 @@ impl Failure {
             }
             | Self::ScriptNotRun(cause) => cause.reason(),
             Self::Usage(_)
+            | Self::NothingThere(_)
             | Self::Partly { cause: None, .. }
             | Self::TimedOut(_)
             | Self::Interrupted
@@ -166,6 +170,7 @@ impl Failure {
             | Self::ScriptNotRun(cause) => cause.call(),
             Self::Usage(_)
             | Self::NoMessage
+            | Self::NothingThere(_)
             | Self::Partly { cause: None, .. }
             | Self::TimedOut(_)
             | Self::Interrupted
@@ -178,7 +183,7 @@ impl Failure {
     /// One sentence, without the reason code.
     fn sentence(&self) -> String {
         match self {
-            Self::Usage(text) | Self::System(text) => text.clone(),
+            Self::Usage(text) | Self::System(text) | Self::NothingThere(text) => text.clone(),
             Self::Call(error) => error.with_causes(),
             Self::NoMessage => ReasonCode::NO_MSG_AVAILABLE
                 .meaning()

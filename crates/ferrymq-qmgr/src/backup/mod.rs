@@ -4,6 +4,7 @@
 //! manager is in it as of one position of its own; what a node does with it is what it does after a crash at that position.
 
 mod create;
+mod list;
 mod manifest;
 mod restore;
 
@@ -12,6 +13,7 @@ use std::path::PathBuf;
 use ferrymq_store::StoreError;
 
 pub(crate) use create::create;
+pub use list::{ListedBackup, list_backups};
 pub use manifest::{BackupFile, BackupStore, Manifest};
 pub use restore::{BackupReport, restore_backup, verify_backup};
 

@@ -172,6 +172,7 @@ fn action(command: &Command) -> String {
         Command::Log(LogCommand::Account { .. }) => "log account".to_owned(),
         Command::Bench(_) => "bench".to_owned(),
         Command::Backup(BackupCommand::Create { .. }) => "backup create".to_owned(),
+        Command::Backup(BackupCommand::List { .. }) => "backup list".to_owned(),
         Command::Backup(BackupCommand::Verify { .. }) => "backup verify".to_owned(),
         Command::Backup(BackupCommand::Restore { .. }) => "backup restore".to_owned(),
         Command::Store(StoreCommand::Check { .. }) => "store check".to_owned(),

@@ -17,9 +17,20 @@ struct StoreDocument<'a> {
     checkpoint: Option<u64>,
     segments: usize,
     rows: serde_json::Map<String, serde_json::Value>,
+    queues: Vec<QueueDocument<'a>>,
     torn_tail: Option<&'a str>,
     findings: Vec<FindingDocument<'a>>,
     opens: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct QueueDocument<'a> {
+    id: u64,
+    queue: Option<&'a str>,
+    dynamic: bool,
+    closed: bool,
+    messages: u64,
+    bytes: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -43,6 +54,18 @@ impl<'a> StoreDocument<'a> {
                 .rows
                 .iter()
                 .map(|(table, rows)| ((*table).to_owned(), (*rows).into()))
+                .collect(),
+            queues: report
+                .queues
+                .iter()
+                .map(|q| QueueDocument {
+                    id: q.id,
+                    queue: q.name.as_deref(),
+                    dynamic: q.dynamic,
+                    closed: q.closed,
+                    messages: q.messages,
+                    bytes: q.bytes,
+                })
                 .collect(),
             torn_tail: report.torn_tail.as_deref(),
             findings: report
@@ -110,6 +133,26 @@ pub(crate) fn lines(report: &StoreReport) -> Vec<String> {
             .iter()
             .map(|(table, rows)| format!("  {rows} rows of {table} at the checkpoint")),
     );
+    for queue in &report.queues {
+        let name = match &queue.name {
+            Some(name) => name.clone(),
+            None => format!("without a name, id {}", queue.id),
+        };
+        let kind = if queue.dynamic {
+            "dynamic queue"
+        } else {
+            "queue"
+        };
+        let closed = if queue.closed {
+            ", whose deletion is under way"
+        } else {
+            ""
+        };
+        lines.push(format!(
+            "  {kind} {name}{closed}: {} messages, {} bytes",
+            queue.messages, queue.bytes
+        ));
+    }
     if let Some(cut) = &report.torn_tail {
         lines.push(format!(
             "  torn tail, never acknowledged, cut off at the next start: {cut}"
