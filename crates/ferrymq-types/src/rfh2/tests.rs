@@ -349,7 +349,7 @@ proptest! {
     #[test]
     fn what_is_written_is_read(
         named in prop::collection::btree_map(
-            "((jms|mcd|mqext|mqps)\\.)?[a-z]{1,3}x(\\.[a-zA-Z_$][a-zA-Z0-9]{0,4}){0,3}", any_value(), 0..12),
+            "((jms|mcd|mqext|mqps)\\.)?[a-h]{1,3}x(\\.[a-zA-Z_$][a-zA-Z0-9]{0,4}){0,3}", any_value(), 0..12),
         data in prop::collection::vec(any::<u8>(), 0..40),
     ) {
         let properties = of(named.into_iter().map(|(name, value)| Property { name, value }).collect());
