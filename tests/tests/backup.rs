@@ -290,12 +290,13 @@ async fn inv_h4_a_restored_sender_is_behind_its_partner_and_its_channel_stops() 
     };
     let arrived = async |nodes: &Nodes, depth: &str| {
         let begun = Instant::now();
-        while nodes
-            .attribute(2, "DISPLAY QLOCAL(IN) CURDEPTH", "CURDEPTH")
-            .await
-            .as_deref()
-            != Some(depth)
-        {
+        // A batch that is not committed yet counts in the depth, and would be backed out when its sender is killed.
+        let committed = [format!("CURDEPTH({depth})"), "UNCOM(NO)".to_owned()];
+        loop {
+            let status = nodes.define(2, "DISPLAY QSTATUS(IN) CURDEPTH UNCOM").await;
+            if committed.iter().all(|said| status.contains(said.as_str())) {
+                break;
+            }
             assert!(begun.elapsed() < PATIENCE, "{depth} do not arrive");
             tokio::time::sleep(LOOK).await;
         }
