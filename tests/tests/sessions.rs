@@ -127,6 +127,30 @@ async fn l3_a_consumer_with_a_full_window_goes_on_when_it_settles() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn l3_a_consumer_ends_whatever_is_on_its_way_when_it_is_stopped() {
+    let (nodes, client) = node().await;
+    let session = client.session().await.expect("a session");
+    put_numbers(&session, 500).await;
+    // The cancellation and an answer with messages meet on their ways now and then.
+    for round in 0..100 {
+        let consuming = session.consume(get_from("A"), ConsumeMode::Settle, 20);
+        let mut consumer = consuming.await.expect("consuming");
+        let mut window = Vec::new();
+        for _ in 0..round % 50 {
+            window.push(text(&mut consumer).await.0);
+            if window.len() == 10 {
+                let back = consumer.send_back_out(std::mem::take(&mut window), None);
+                let back = back.await.expect("sent");
+                back.wait().await.expect("backed out");
+            }
+        }
+        let stopped = tokio::time::timeout(PATIENCE, consumer.stop()).await;
+        stopped.expect("it ends").expect("in good order");
+    }
+    wait_for_depth(&nodes, "A", "500").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pushed_message_joins_the_unit_of_work_of_what_is_made_of_it() {
     let (nodes, client) = node().await;
     let session = client.session().await.expect("a session");

@@ -183,6 +183,10 @@ impl Session {
             return;
         };
         consumer.asking = None;
+        if consumer.state == State::Ending {
+            // What was asked brought messages, since the cancellation came too late for it, and so did not end it.
+            return self.tell_end(call_id);
+        }
         let count = u32::try_from(count).unwrap_or(u32::MAX);
         consumer.credit = consumer.credit.saturating_sub(count);
         // A failure means that the queue manager stops: then the session ends.
@@ -214,18 +218,21 @@ impl Session {
             (State::Ending, _) => {}
             // The answer to what is asked ends it.
             (State::Running, Some(id)) => self.caller.connection.cancel(id),
-            (State::Running, None) => {
-                let tag = CallTag {
-                    call_id,
-                    kind: Kind::Consume,
-                };
-                let none = failure(ReasonCode::NO_MSG_AVAILABLE);
-                self.answers.push(tag, Err(none));
-                self.answers.wake();
-            }
+            (State::Running, None) => self.tell_end(call_id),
             // Its end was told before.
             (State::Ended, _) => self.drop_consumer(calls, call_id),
         }
+    }
+
+    /// Nothing is asked whose answer could end a consumer: it is told its end so.
+    fn tell_end(&self, call_id: u64) {
+        let tag = CallTag {
+            call_id,
+            kind: Kind::Consume,
+        };
+        let none = failure(ReasonCode::NO_MSG_AVAILABLE);
+        self.answers.push(tag, Err(none));
+        self.answers.wake();
     }
 
     fn drop_consumer(&self, calls: &mut Calls, call_id: u64) {
