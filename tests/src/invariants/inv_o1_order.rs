@@ -2,21 +2,26 @@
 //! are first delivered in put order; those of groups within their group.
 
 use crate::invariants::{Check, violated};
-use crate::oracle::{Oracle, Uid};
+use crate::oracle::{Oracle, Path, Put, Uid};
 
-pub(crate) fn delivered(oracle: &mut Oracle, uid: Uid) -> Check {
-    let put = oracle.put(uid);
-    if put.delivered {
-        return Ok(());
-    }
-    let path = (
+/// What keeps its order among itself.
+pub(crate) fn path(put: &Put) -> Path {
+    (
         put.putter,
         put.target,
         put.priority,
         put.is_persistent(),
         put.unit,
         put.group.map(|place| place.member.0),
-    );
+    )
+}
+
+pub(crate) fn delivered(oracle: &mut Oracle, uid: Uid) -> Check {
+    let put = oracle.put(uid);
+    if put.delivered {
+        return Ok(());
+    }
+    let path = path(put);
     // Identities rise in the order of the puts.
     if let Some(last) = oracle.order.get(&path)
         && *last > uid
