@@ -387,28 +387,19 @@ impl Oracle {
         self.forget_unseen(node);
     }
 
-    /// What was delivered and left no node was seen by nobody: after a crash its turn may come again, in another order.
+    /// What was delivered behind the last message that anybody saw: after a crash its turn may come again, in another order.
     fn forget_unseen(&mut self, node: usize) {
-        let unseen =
-            |p: &&mut Put| p.delivered && p.target.0 == node && !p.shown.iter().any(|s| s.left);
-        for put in self.puts.values_mut().filter(unseen) {
-            put.delivered = false;
+        let path = invariants::inv_o1_order::path;
+        let mut seen: BTreeMap<Path, Uid> = BTreeMap::new();
+        for put in self.puts.values().filter(|p| p.delivered) {
+            if put.target.0 != node || put.shown.iter().any(|s| s.left) {
+                seen.insert(path(put), put.uid);
+            }
         }
-        let puts = &self.puts;
-        self.order.retain(|path, last| {
-            if puts.get(last).is_some_and(|p| p.delivered) {
-                return true;
-            }
-            let seen = puts.values().filter(|p| p.delivered);
-            let before = seen.filter(|p| invariants::inv_o1_order::path(p) == *path);
-            match before.map(|p| p.uid).max() {
-                Some(uid) => {
-                    *last = uid;
-                    true
-                }
-                None => false,
-            }
-        });
+        for put in self.puts.values_mut() {
+            put.delivered &= seen.get(&path(put)).is_some_and(|last| put.uid <= *last);
+        }
+        self.order = seen;
     }
 
     /// How a put stands, seen from its end.
